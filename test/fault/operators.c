@@ -235,6 +235,13 @@ static void check_values(const struct attempt *a, const struct results *got, con
     }
 }
 
+/* True for functions over lists that are made of operators in place: they write one tensor after the other, so those before the failure are written. */
+static bool writes_lists(const char *name)
+{
+    return (strncmp(name, "_foreach_", 9) == 0 && strstr(name, "_inplace") != NULL) || strncmp(name, "_amp_foreach_", 13) == 0 ||
+           strcmp(name, "_adafactor_step") == 0 || strcmp(name, "_muon_step") == 0;
+}
+
 /* One allocation fails. False when the call does not make that many. */
 static bool check_failure(struct call *call, const struct attempt *a, const struct results *model, const struct results *wanted)
 {
@@ -250,12 +257,14 @@ static bool check_failure(struct call *call, const struct attempt *a, const stru
     if (!done) {
         check_error(a);
         grd_error_clear();
-        for (int i = 0; i < images.n; i++)
+        const bool whole = !writes_lists(grd_op_name(call->op));
+        for (int i = 0; i < images.n && whole; i++)
             if (!is_as_before(&images.list[i]))
                 complain(a, images.list[i].tensor == written ? "the tensor to be written is changed" : "an input is changed");
         if (!call_in_way(call, a->way, written, &results))
             complain(a, "the next call fails");
-        check_values(a, &results, wanted);
+        if (whole)
+            check_values(a, &results, wanted);
     }
     free_images(&images);
     grd_scope_close(scope);

@@ -677,12 +677,13 @@ static grd_value take_argument(struct bytes *b, grd_kind kind, grd_tensor **list
     }
 }
 
-/* True for operators that write to tensors among their arguments: steps of optimizers, norms with running statistics. */
+/* True for operators that write to tensors among their arguments: steps of optimizers, norms with running statistics, functions of lists in place. */
 static bool writes_arguments(const char *name)
 {
     const size_t length = strlen(name);
     return (length > 5 && strcmp(name + length - 5, "_step") == 0) || strstr(name, "batch_norm") != NULL ||
-           strcmp(name, "instance_norm") == 0;
+           strncmp(name, "_foreach_", 9) == 0 || strncmp(name, "_amp_foreach_", 13) == 0 || strcmp(name, "_amp_update_scale") == 0 ||
+           strncmp(name, "_running", 8) == 0 || strcmp(name, "embedding_renorm") == 0 || strcmp(name, "instance_norm") == 0;
 }
 
 static void refresh_tensor(const grd_tensor *t)
@@ -738,8 +739,7 @@ static void step_anything(struct bytes *b)
     grd_error_clear();
     if (ok && written != NULL)
         refresh(written);
-    if (ok)
-        refresh_arguments(name, args, n);
+    refresh_arguments(name, args, n); /* also where a list was written as far as to the tensor that is refused */
     check_slots(name);
     if (ok && form == GRD_FUNCTIONAL && results[0].kind == GRD_KIND_TENSOR)
         believe(take_slot(b), results[0].v.tensor);

@@ -80,7 +80,7 @@ static grd_tensor *make_tensor(const struct test_arg *arg, const struct setting 
         data[i] = floats ? quantise(x, arg->lo, arg->hi, s->values_as) : floor(x);
     }
     grd_tensor *t = grd_from_data(data, sizes, is_complex ? GRD_COMPLEX128 : GRD_FLOAT64);
-    if (arg->diagonal != 0)
+    if (arg->diagonal != 0 && arg->n > 1 && arg->shape[arg->n - 1] == arg->shape[arg->n - 2])
         t = grd_add(t, grd_mul(grd_eye(arg->shape[arg->n - 1], .dtype = GRD_FLOAT64), grd_number(grd_float(arg->diagonal))));
     if (floats)
         t = grd_to(grd_to(t, .dtype = s->values_as), .dtype = s->dtype);
