@@ -87,6 +87,7 @@ def modes(torch):
         "grad enabled": (torch.is_grad_enabled(), torch.set_grad_enabled), "inference mode": (torch.is_inference_mode_enabled(), None),
         "anomaly mode": (anomaly, lambda value: torch.autograd.set_detect_anomaly(*value)), "default dtype": (torch.get_default_dtype(), torch.set_default_dtype),
         "default device": (torch.get_default_device(), torch.set_default_device),
+        "autocast": (torch.is_autocast_enabled("cpu"), lambda value: torch.set_autocast_enabled("cpu", value)),
         "number of threads": (torch.get_num_threads(), torch.set_num_threads),
     }
 

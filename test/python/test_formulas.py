@@ -108,8 +108,12 @@ def definition(operator):
     return f"    {{.schema = {json.dumps('again::' + operator.schema)}, .gradients = {{{formulas}}}, .kernel = same, .context = (void *){json.dumps(operator.name)}}},\n"
 
 
+# What the reader of plug-ins does not take.
+UNREAD = {"linalg_qr": "written out it has more parts than a formula may have", "_max_pool2d": "it asks one of several results of a call", "_max_pool3d": "likewise"}
+
+
 def test_every_formula_of_the_schema(prefix, tmp_path):
-    operators = [o for o in read_schema(ROOT / "schema").values() if o.grads and not o.underived and "functional" in o.forms]
+    operators = [o for o in read_schema(ROOT / "schema").values() if o.grads and not o.underived and "functional" in o.forms and o.name not in UNREAD]
     assert len(operators) > 100
     (tmp_path / "main.c").write_text(PROGRAM % "".join(definition(o) for o in operators))
     sources = f"main.c {ROOT}/test/op/call.c {BUILD}/gen/test_cases.c"

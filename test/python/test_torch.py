@@ -89,6 +89,7 @@ NAMES = {
 
 # Refused here on purpose, although PyTorch answers.
 REFUSED = {("clamp_tensor", "bool"): "PyTorch clamps bools by one tensor, not by two and not by numbers",
+           **{("affine_grid_generator", d): "points of a grid are no integers" for d in ("uint8", "int8", "int16", "int32", "int64")},
            **{(n, d): "PyTorch asks for no order of a single element" for n in ("kthvalue", "cummax", "cummin") for d in ("complex64", "complex128")}}
 
 

@@ -7,7 +7,8 @@ from gradus import _C
 
 # They change the process, or wait for somebody: left out by name.
 OUTSIDE = {"_set_function_class", "set_num_threads", "_memory_set_limit", "_memory_set_cache_limit", "set_num_interop_threads", "set_default_dtype", "load_library", "set_printoptions", "_push_on_torch_function_stack", "_pop_torch_function_stack",
-           "set_grad_enabled", "_set_grad_enabled", "set_anomaly_enabled", "data_ptr", "_from_storage", "_batch_begin", "_batch_end", "_enter_dual_level", "_exit_dual_level", "set_default_device", "set_default_tensor_type"}
+           "set_grad_enabled", "_set_grad_enabled", "set_autocast_enabled", "set_autocast_dtype", "set_autocast_cache_enabled", "set_autocast_cpu_enabled", "set_autocast_cpu_dtype", "set_autocast_gpu_dtype",
+           "autocast_increment_nesting", "autocast_decrement_nesting", "set_anomaly_enabled", "data_ptr", "_from_storage", "_batch_begin", "_batch_end", "_enter_dual_level", "_exit_dual_level", "set_default_device", "set_default_tensor_type"}
 
 
 def functions():
