@@ -3,7 +3,7 @@ import gradus
 from gradus.optim._options import check_step_options, complete, loss_of, number, scalar_dtype, with_gradients
 from gradus.optim.optimizer import Optimizer
 
-__all__ = ["GroupStep", "check_at_least_zero", "check_betas", "check_lr", "zeros_of"]
+__all__ = ["GroupStep", "begin_of_lists", "check_at_least_zero", "check_betas", "check_lr", "step_of_lists", "zeros_of"]
 
 
 def check_lr(lr):
@@ -95,3 +95,30 @@ class GroupStep(Optimizer):
                 param, grad = gradus.view_as_real(param), gradus.view_as_real(grad)
                 state = {key: gradus.view_as_real(value) if value.is_complex() else value for key, value in state.items()}
             self._update(param, grad, state, group, lr, state["step"].item())
+
+
+def step_of_lists(kind, params, grads, lists, group, *, differentiable=False, fused=False, grad_scale=None, found_inf=None):
+    """The step of the class `kind` without an optimizer: `lists` has a list for each name of ``_states``, and `group` the options of a parameter group.
+
+    With `fused`, gradients are divided by `grad_scale` first, and nothing is done where `found_inf` is 1.
+    """
+    if not all(isinstance(step, gradus.Tensor) for step in lists["step"]):
+        raise RuntimeError("API has changed, `state_steps` argument must contain a list of singleton tensors")
+    if not begin_of_lists(grads, fused, grad_scale, found_inf) or not params:
+        return
+    if differentiable:
+        states = [{name: values[i] for name, values in lists.items() if values} for i in range(len(params))]
+        kind.__new__(kind)._record(params, grads, states, group)
+    else:
+        kind._operator(params, grads, *(lists[name] for name in kind._states), *map(number, kind._numbers(group)))
+
+
+def begin_of_lists(grads, fused, grad_scale, found_inf):
+    """Divides gradients by the scale of a GradScaler, for the functions that take it; False if there is no step to do."""
+    if not fused and not (grad_scale is None and found_inf is None):
+        raise AssertionError("Expected grad_scale and found_inf to be None")
+    if found_inf is not None and found_inf.item() == 1:
+        return False
+    if grad_scale is not None:
+        gradus._foreach_div_(grads, grad_scale)
+    return True
