@@ -133,11 +133,9 @@ class Optimizer:
         self._make_hooks()
 
     def __repr__(self):
-        lines = [type(self).__name__ + " ("]
-        for index, group in enumerate(self.param_groups):
-            lines.append(f"Parameter Group {index}")
-            lines += [f"    {key}: {group[key]}" for key in sorted(group) if key != "params"]
-        return "\n".join(lines) + "\n)"
+        groups = [f"\nParameter Group {index}\n" + "".join(f"    {key}: {group[key]}\n" for key in sorted(group) if key != "params")
+                  for index, group in enumerate(self.param_groups)]
+        return f"{type(self).__name__} ({''.join(groups)})"
 
     def register_step_pre_hook(self, hook):
         """Call ``hook(optimizer, args, kwargs)`` before each step; it may return new ``(args, kwargs)``. Returns a handle."""
