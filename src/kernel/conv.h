@@ -15,31 +15,25 @@ struct grd_conv_block {
     int vectors;
 };
 
-/* Places that are neighbours in what is seen, as many as there are lanes, or fewer. */
-struct grd_conv_vector {
-    int32_t start, place; /* where the first one sees its first element; its number among those of the result, or of the gradient */
-    int32_t count;
-};
-
 enum { GRD_CONV_LINE_ROWS = 8 }; /* of weights in lines, at most */
 
-/* sums[r][v][lane] += sum over k of weights[k][r] * seen[vectors[v].start + taps[k] + lane]. */
-struct grd_conv_lines {
-    int64_t nvectors, depth;
-    const struct grd_conv_vector *vectors;
+/* sums[r][i] = bias[r] + sum over k of weights[k][r] * seen[i + taps[k]], for n places i that are neighbours; rows of sums are GRD_CONV_LINE elements apart. */
+enum { GRD_CONV_LINE = 512 };
+struct grd_conv_line {
+    int64_t n, depth;
     const int32_t *taps;
     const char *seen, *weights;
+    const char *bias; /* NULL: zeros */
     char *sums;
     int nrows;
 };
 
-/* sums[r][k][lane] += sum over v of gradient[r * gradient_row + vectors[v].place + lane] * seen[vectors[v].start + taps[k] + lane]. */
+/* sums[r][k][lane] += sum over i, j of gradient[r * gradient_channel + i * n + j] * seen[i * seen_row + j + taps[k]], for i of `lines` and n places j of each. */
 struct grd_conv_dots {
-    int64_t nvectors, ntaps;
-    const struct grd_conv_vector *vectors;
+    int64_t lines, n, ntaps;
     const int32_t *taps;
     const char *seen, *gradient;
-    int64_t gradient_row;
+    int64_t seen_row, gradient_channel;
     char *sums;
     int nrows;
 };
@@ -57,9 +51,9 @@ struct grd_conv_row {
     void (*multiply)(const struct grd_conv_block *b);
     /* to[j * to_column + r] = sums[r][j] for n rows and some columns; rows of sums are `width` elements apart. */
     void (*turn)(int64_t n, int64_t columns, int64_t width, const char *sums, char *to, int64_t to_column);
-    void (*lines)(const struct grd_conv_lines *l);
-    /* to[vectors[v].place * to_place + lane * step] = sums[v][lane], for n vectors. */
-    void (*put)(int64_t n, const struct grd_conv_vector *vectors, const char *sums, char *to, int64_t to_place, int64_t step);
+    void (*line)(const struct grd_conv_line *l);
+    /* to[i * to_row + j * step] = sums[i * width + j], for n rows and some columns. */
+    void (*put)(int64_t n, int64_t columns, int64_t width, const char *sums, char *to, int64_t to_row, int64_t step);
     void (*dots)(const struct grd_conv_dots *d);
     /* to[i] = the sum of the lanes of sums[i], for n vectors. */
     void (*add_lanes)(int64_t n, const char *sums, char *to);

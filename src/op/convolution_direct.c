@@ -10,7 +10,7 @@
 #include "base/parallel.h"
 #include "op/product.h"
 
-enum { WAVE_BYTES = 32 << 20 /* of copies with a border, if those are of more than one sample */ };
+enum { WAVE_BYTES = 1 << 19 /* of copies with a border, if those are of more than one item */ };
 
 static int64_t floor_div(int64_t a, int64_t b)
 {
@@ -109,6 +109,25 @@ static void find_phases(struct grd_conv_run *r)
 
 /* ---- Whether, and with how much memory ------------------------------------------------------------------------------------------------- */
 
+/* Finds where the elements of a copy are, and how many items are copied at a time. */
+static void find_copy(struct grd_conv_run *r)
+{
+    const struct grd_conv *c = r->c;
+    int64_t size = 1;
+    for (int d = GRD_CONV_DIMS - 1; d >= 0; d--) {
+        r->source[d] = size;
+        size *= grd_conv_pieces(r->extent[d], r->split[d]);
+    }
+    for (int d = GRD_CONV_DIMS - 1; d >= 0; d--) {
+        r->part[d] = size;
+        size *= r->split[d];
+    }
+    r->source_channel = size;
+    r->source_sample = c->groups * r->channels * size;
+    const int64_t least = c->kind == GRD_CONV_WEIGHT ? c->batch : 1;
+    r->wave = grd_least(c->batch * c->groups, least * grd_greatest(1, WAVE_BYTES / (least * r->channels * size * r->size)));
+}
+
 /* All that follows from shapes; strides of the source are those of a copy. */
 static void describe(const struct grd_conv *c, struct grd_conv_run *r)
 {
@@ -129,17 +148,11 @@ static void describe(const struct grd_conv *c, struct grd_conv_run *r)
     r->taps = grd_conv_product(c->kernel);
     r->is_lines = r->rows < r->kernel->lanes / 2;
     r->width = r->is_lines ? r->rows : grd_conv_pieces(r->rows, r->kernel->lanes) * r->kernel->lanes;
-    r->split = r->is_lines && !image ? c->stride[2] : 1;
+    for (int d = 0; d < GRD_CONV_DIMS; d++)
+        r->split[d] = r->is_lines && !image ? c->stride[d] : 1;
     r->size_seen = image ? c->places : c->image;
     find_phases(r);
-    r->source[2] = 1;
-    r->source[1] = grd_conv_pieces(r->extent[2], r->split) * r->split;
-    r->source[0] = r->extent[1] * r->source[1];
-    r->source_channel = r->extent[0] * r->source[0];
-    r->source_sample = c->groups * r->channels * r->source_channel;
-    r->wave = grd_least(c->batch, grd_greatest(1, WAVE_BYTES / (r->source_sample * r->size)));
-    if (c->kind == GRD_CONV_WEIGHT)
-        r->wave = c->batch;
+    find_copy(r);
 }
 
 bool grd_conv_is_direct(const struct grd_conv *c)
@@ -164,16 +177,19 @@ bool grd_conv_is_direct(const struct grd_conv *c)
     return copied < (double)most && copied <= 4 * elements + 4096;
 }
 
-/* True if the kernel can read the source where it lies. */
+/* True if the kernel can read the source where it lies: lines want the rows of a plane to be neighbours. */
 static bool lies_well(const struct grd_conv_run *r, const grd_tensor *seen)
 {
     double reach = 0;
     for (int d = 0; d < GRD_CONV_DIMS; d++)
-        if (r->extent[d] != r->size_seen[d])
+        if (r->extent[d] != r->size_seen[d] || r->split[d] != 1)
             return false;
     for (int d = 0; d < seen->ndim; d++)
         reach += (double)(seen->sizes[d] - 1) * (double)llabs(seen->strides[d]);
-    return r->widen == NULL && reach < INT32_MAX && (!r->is_lines || (r->split == 1 && seen->strides[seen->ndim - 1] == 1));
+    for (int d = seen->ndim - 1, last = GRD_CONV_DIMS - 1; r->is_lines && last >= 0 && r->size_seen[last] != 1; d--, last--)
+        if (seen->strides[d] != r->source[last])
+            return false;
+    return r->widen == NULL && reach < INT32_MAX;
 }
 
 static size_t rounded(int64_t bytes)
@@ -195,7 +211,7 @@ static struct parts parts_of(const struct grd_conv_run *r, bool is_copied)
     parts.offsets = 64;
     parts.packed = parts.offsets + rounded(r->noffsets * (int64_t)sizeof(int32_t));
     parts.copy = parts.packed + rounded(r->is_lines ? grd_conv_lines_bytes(r) : grd_conv_panels_bytes(r));
-    parts.left = parts.copy + (is_copied ? rounded(r->wave * r->source_sample * r->size) : 0);
+    parts.left = parts.copy + (is_copied ? rounded(r->wave * r->channels * r->source_channel * r->size) : 0);
     parts.all = parts.left + (r->widen != NULL ? rounded(multiplied * r->size) : 0);
     return parts;
 }
@@ -210,53 +226,74 @@ bool grd_conv_prepare_direct(struct grd_plan *p)
 
 /* ---- Before the tasks ---------------------------------------------------------------------------------------------------------------- */
 
-/* A row of the source, whose elements are `step` apart, to the copy: if it is split, those of one remainder by the split after those of another. */
+/* Where an element along a dimension is in a copy. */
+static int64_t place_in_copy(const struct grd_conv_run *r, int dim, int64_t i)
+{
+    return i % r->split[dim] * r->part[dim] + i / r->split[dim] * r->source[dim];
+}
+
+/* A row of the source, whose elements are `step` apart, to the copy. */
 static void copy_row(const struct grd_conv_run *r, const char *row, int64_t step, char *to)
 {
-    const int64_t n = r->size_seen[2], before = r->before[2], part = r->source[1] / r->split;
-    for (int64_t i = 0; i < r->split && i < n; i++)
-        r->cast((n - i - 1) / r->split + 1,
-                (char *const[]){to + ((i + before) % r->split * part + (i + before) / r->split) * r->size,
-                                (char *)(uintptr_t)row + i * step * r->itemsize},
-                (const int64_t[]){r->size, r->split * step * r->itemsize}, NULL);
+    const int64_t n = r->size_seen[2], before = r->before[2], split = r->split[2];
+    for (int64_t i = 0; i < split && i < n; i++)
+        r->cast((n - i - 1) / split + 1,
+                (char *const[]){to + place_in_copy(r, 2, i + before) * r->size, (char *)(uintptr_t)row + i * step * r->itemsize},
+                (const int64_t[]){r->size, split * step * r->itemsize}, NULL);
 }
 
-/* Rows of a plane, `row` elements apart. */
+/* Rows of a plane, `row` elements apart: those of one remainder after those of another. */
 static void copy_rows(const struct grd_conv_run *r, const char *from, int64_t row, int64_t step, char *to)
 {
-    if (r->widen == NULL && step == 1)
-        r->kernel->copy(&(struct grd_conv_copy){.nrows = r->size_seen[1],
-                                                .n = r->size_seen[2],
-                                                .before = r->before[2],
-                                                .split = r->split,
-                                                .part = r->source[1] / r->split,
-                                                .from = from,
-                                                .to = to,
-                                                .from_row = row,
-                                                .to_row = r->source[1]});
-    else
-        for (int64_t i = 0; i < r->size_seen[1]; i++)
-            copy_row(r, from + i * row * r->itemsize, step, to + i * r->source[1] * r->size);
+    const int64_t split = r->split[1], all = r->size_seen[1];
+    for (int64_t first = 0; first < split && first < all; first++) {
+        const char *rows = from + first * row * r->itemsize;
+        char *const part = to + place_in_copy(r, 1, r->before[1] + first) * r->size;
+        const int64_t n = (all - first - 1) / split + 1;
+        if (r->widen == NULL && step == 1)
+            r->kernel->copy(&(struct grd_conv_copy){.nrows = n,
+                                                    .n = r->size_seen[2],
+                                                    .before = r->before[2],
+                                                    .split = r->split[2],
+                                                    .part = r->part[2],
+                                                    .from = rows,
+                                                    .to = part,
+                                                    .from_row = split * row,
+                                                    .to_row = r->source[1]});
+        else
+            for (int64_t i = 0; i < n; i++)
+                copy_row(r, rows + i * split * row * r->itemsize, step, part + i * r->source[1] * r->size);
+    }
 }
 
-/* Planes [begin, end), of all channels of the wave's samples, into the copy, with their borders. */
+/* Planes [begin, end), of all channels of the wave's items, into the copy, within the zeros of their borders. */
 static void copy_planes(int64_t begin, int64_t end, void *context)
 {
     const struct grd_conv_run *r = context;
     const grd_tensor *t = r->seen;
-    const int64_t channels = r->c->groups * r->channels, n = t->ndim, dims = r->seen_dims;
+    const int64_t n = t->ndim, dims = r->seen_dims;
     int64_t strides[GRD_CONV_DIMS] = {0};
     for (int64_t d = 0; d < dims; d++)
         strides[GRD_CONV_DIMS - dims + d] = t->strides[n - dims + d];
     for (int64_t plane = begin; plane < end; plane++) {
-        const int64_t sample = r->first_sample + plane / channels, channel = plane % channels;
-        const char *from = t->data + ((n == dims + 2 ? sample * t->strides[0] : 0) + channel * t->strides[n - dims - 1]) * r->itemsize;
+        const int64_t item = r->first_item + plane / r->channels,
+                      channel = grd_conv_group(r, item) * r->channels + plane % r->channels;
+        const char *from = t->data + ((n == dims + 2 ? grd_conv_sample(r, item) * t->strides[0] : 0) + channel * t->strides[n - dims - 1]) *
+                                         r->itemsize;
         char *const to = r->copy + plane * r->source_channel * r->size;
-        memset(to, 0, (size_t)(r->source_channel * r->size));
+        if (r->first_item == 0)
+            memset(to, 0, (size_t)(r->source_channel * r->size));
         for (int64_t i = 0; i < r->size_seen[0]; i++)
             copy_rows(r, from + i * strides[0] * r->itemsize, strides[1], strides[2],
-                      to + ((r->before[0] + i) * r->source[0] + r->before[1] * r->source[1]) * r->size);
+                      to + place_in_copy(r, 0, r->before[0] + i) * r->size);
     }
+}
+
+/* The part of a tap's offset that is due to one dimension. */
+static int64_t tap_offset(const struct grd_conv_run *r, const struct grd_conv_axis *axes, int dim, int64_t tap)
+{
+    const int64_t i = axes[dim].origin + r->before[dim] + tap * axes[dim].tap_stride;
+    return r->is_copied ? place_in_copy(r, dim, i) : i * r->source[dim];
 }
 
 /* Writes the offsets of the taps of all channels, phase by phase. */
@@ -269,13 +306,8 @@ static void fill_offsets(struct grd_conv_run *r)
         for (int64_t channel = 0; channel < r->channels; channel++)
             for (int64_t j = 0; j < a[0].ntaps; j++)
                 for (int64_t k = 0; k < a[1].ntaps; k++)
-                    for (int64_t l = 0; l < a[2].ntaps && phase->taps > 0; l++) {
-                        const int64_t last = a[2].origin + r->before[2] + l * a[2].tap_stride;
-                        *to++ = (int32_t)(channel * r->source_channel + (a[0].origin + r->before[0] + j * a[0].tap_stride) * r->source[0] +
-                                          (a[1].origin + r->before[1] + k * a[1].tap_stride) * r->source[1] +
-                                          (r->split == 1 ? last * r->source[2]
-                                                         : last % r->split * (r->source[1] / r->split) + last / r->split));
-                    }
+                    for (int64_t l = 0; l < a[2].ntaps && phase->taps > 0; l++)
+                        *to++ = (int32_t)(channel * r->source_channel + tap_offset(r, a, 0, j) + tap_offset(r, a, 1, k) + tap_offset(r, a, 2, l));
     }
 }
 
@@ -283,8 +315,8 @@ void grd_conv_fill_places(const struct grd_conv_run *r, const struct grd_conv_ph
 {
     const struct grd_conv_axis *a = phase->axes;
     const int64_t counts[GRD_CONV_DIMS] = {a[0].count, a[1].count, a[2].count};
-    const int64_t steps[GRD_CONV_DIMS] = {a[0].source_step * r->source[0], a[1].source_step * r->source[1],
-                                          a[2].source_step / r->split * r->source[2]};
+    const int64_t steps[GRD_CONV_DIMS] = {a[0].source_step / r->split[0] * r->source[0], a[1].source_step / r->split[1] * r->source[1],
+                                          a[2].source_step / r->split[2] * r->source[2]};
     grd_windows_offsets(counts, steps, first, n, to);
 }
 
@@ -360,7 +392,7 @@ static void read_source(struct grd_conv_run *r)
     r->source_channel = t->strides[t->ndim - dims - 1];
     for (int64_t d = 0; d < dims; d++)
         r->source[GRD_CONV_DIMS - dims + d] = t->strides[t->ndim - dims + d];
-    r->wave = r->c->batch;
+    r->wave = r->c->batch * r->c->groups;
 }
 
 void grd_conv_run_direct(const struct grd_plan *p)
@@ -392,13 +424,13 @@ void grd_conv_run_direct(const struct grd_plan *p)
         grd_conv_lines_begin(&r);
     else
         grd_conv_panels_begin(&r);
-    for (r.first_sample = 0; r.first_sample < c->batch; r.first_sample += r.wave) {
-        const int64_t samples = grd_least(r.wave, c->batch - r.first_sample);
+    for (r.first_item = 0; r.first_item < c->batch * c->groups; r.first_item += r.wave) {
+        const int64_t items = grd_least(r.wave, c->batch * c->groups - r.first_item);
         if (r.is_copied)
-            grd_parallel_for(0, samples * c->groups * r.channels, grd_greatest(1, (1 << 14) / r.source_channel), copy_planes, &r);
+            grd_parallel_for(0, items * r.channels, grd_greatest(1, (1 << 14) / r.source_channel), copy_planes, &r);
         if (r.is_lines)
-            grd_conv_lines_run(&r, samples);
+            grd_conv_lines_run(&r, items);
         else
-            grd_conv_panels_run(&r, samples);
+            grd_conv_panels_run(&r, items);
     }
 }

@@ -4,7 +4,9 @@
  *   panels   channels of the result are lanes of vectors (convolution_panels.c)
  *   lines    for results of few channels: places are lanes (convolution_lines.c)
  *
- * The elements of an image are computed in phases, by their remainders by the strides: those of one see the same taps. Places are one phase. */
+ * The elements of an image are computed in phases, by their remainders by the strides: those of one see the same taps. Places are one phase.
+ *
+ * An item is a group of a sample. Items are run in waves, whose copies fit into a cache: sample by sample, or, for the gradient of a weight, group by group. */
 #ifndef GRD_OP_CONVOLUTION_DIRECT_H
 #define GRD_OP_CONVOLUTION_DIRECT_H
 
@@ -38,13 +40,14 @@ struct grd_conv_run {
     bool is_lines;                   /* places are lanes, not channels */
     int64_t width;                   /* of what is packed of a tap of a channel: rows, in panels a multiple of the lanes */
 
-    /* The source as the kernel reads it: strides in elements. */
+    /* The source as the kernel reads it: strides in elements. A copy may be split, in parts of the elements whose places have one remainder, so that lanes are
+     * neighbours: the element i along a dimension is at i % split * part + i / split * source. */
     const int64_t *size_seen;
     bool is_copied;
     int64_t before[GRD_CONV_DIMS], extent[GRD_CONV_DIMS]; /* zeros before it, and its size with those on both sides */
-    int64_t source_sample, source_channel, source[GRD_CONV_DIMS];
-    int64_t split; /* of a row of the copy: elements at places of one remainder are neighbours, so that lanes are, too */
-    int64_t wave;  /* samples that are copied at a time */
+    int64_t split[GRD_CONV_DIMS], part[GRD_CONV_DIMS], source[GRD_CONV_DIMS];
+    int64_t source_sample, source_channel;
+    int64_t wave; /* items at a time; of the gradient of a weight, all of some groups */
 
     int nphases;
     int64_t noffsets, weights, places; /* of all phases: offsets of taps, elements of weights of a group, elements of the result */
@@ -57,7 +60,7 @@ struct grd_conv_run {
     int64_t to_sample, to_row, to_column; /* strides of the result, in elements: of samples, channels, places */
     int64_t seen_dims;                    /* of the source, beside samples and channels */
     grd_loop_kernel *cast;                /* to what is computed in */
-    int64_t first_sample, first_task;     /* of the wave */
+    int64_t first_item, first_task;       /* of the wave */
 
     struct grd_conv_phase phases[GRD_CONV_MOST_PHASES]; /* the last, since only so many of them are written */
 };
@@ -65,6 +68,25 @@ struct grd_conv_run {
 static inline int64_t grd_conv_pieces(int64_t n, int64_t size)
 {
     return n / size + (n % size > 0);
+}
+
+static inline int64_t grd_conv_sample(const struct grd_conv_run *r, int64_t item)
+{
+    return r->c->kind == GRD_CONV_WEIGHT ? item % r->c->batch : item / r->c->groups;
+}
+
+static inline int64_t grd_conv_group(const struct grd_conv_run *r, int64_t item)
+{
+    return r->c->kind == GRD_CONV_WEIGHT ? item / r->c->batch : item % r->c->groups;
+}
+
+/* What an item of the wave sees. */
+static inline const char *grd_conv_seen(const struct grd_conv_run *r, int64_t item)
+{
+    const int64_t channel = r->channels * r->source_channel;
+    return r->from + (r->is_copied ? (item - r->first_item) * channel
+                                   : grd_conv_sample(r, item) * r->source_sample + grd_conv_group(r, item) * channel) *
+                         r->size;
 }
 
 /* Where place `first`, and the n - 1 after it, begin in the source. */
@@ -80,12 +102,12 @@ void grd_conv_pack_weights(const struct grd_conv_run *r, int64_t group, const st
 void grd_conv_write(const struct grd_conv_run *r, const struct grd_conv_phase *phase, int64_t sample, int64_t channel, int64_t columns,
                     int64_t place, int64_t n, const char *sums, int64_t sums_place, int64_t sums_channel);
 
-/* Each way: the bytes of what is packed, what is done before the tasks, and the tasks, over samples of the wave or over all. */
+/* Each way: the bytes of what is packed, what is done before the waves, and a wave of items. */
 int64_t grd_conv_panels_bytes(const struct grd_conv_run *r);
 void grd_conv_panels_begin(struct grd_conv_run *r);
-void grd_conv_panels_run(struct grd_conv_run *r, int64_t samples);
+void grd_conv_panels_run(struct grd_conv_run *r, int64_t items);
 int64_t grd_conv_lines_bytes(const struct grd_conv_run *r);
 void grd_conv_lines_begin(struct grd_conv_run *r);
-void grd_conv_lines_run(struct grd_conv_run *r, int64_t samples);
+void grd_conv_lines_run(struct grd_conv_run *r, int64_t items);
 
 #endif

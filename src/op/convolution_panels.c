@@ -50,9 +50,9 @@ static int64_t panel_bytes(const struct grd_conv_run *r)
     return DEPTH * GRD_CONV_VECTORS * r->kernel->lanes * r->size;
 }
 
-static int64_t weight_tasks(const struct grd_conv_run *r)
+static int64_t tasks_of_group(const struct grd_conv_run *r)
 {
-    return r->c->groups * panels_of(r) * grd_conv_pieces(r->channels * r->taps, BLOCK_ROWS);
+    return panels_of(r) * grd_conv_pieces(r->channels * r->taps, BLOCK_ROWS);
 }
 
 /* Bytes of the offsets of places, which stand before the panels. */
@@ -63,7 +63,7 @@ static int64_t places_bytes(const struct grd_conv_run *r)
 
 int64_t grd_conv_panels_bytes(const struct grd_conv_run *r)
 {
-    return r->c->kind == GRD_CONV_WEIGHT ? places_bytes(r) + grd_least(GRD_CONV_MOST_SLOTS, weight_tasks(r)) * panel_bytes(r)
+    return r->c->kind == GRD_CONV_WEIGHT ? places_bytes(r) + grd_least(GRD_CONV_MOST_SLOTS, r->c->groups * tasks_of_group(r)) * panel_bytes(r)
                                          : r->c->groups * r->weights * r->size;
 }
 
@@ -112,7 +112,7 @@ static void begin_sums(const struct grd_conv_run *r, int64_t channel, int64_t co
         memcpy(sums + i * width * r->size, sums, (size_t)(columns * r->size));
 }
 
-/* Tasks [begin, end): blocks of places of a group of a sample of the wave. */
+/* Tasks [begin, end): blocks of places of an item of the wave. */
 static void places_tasks(int64_t begin, int64_t end, void *context)
 {
     const struct grd_conv_run *r = context;
@@ -120,7 +120,7 @@ static void places_tasks(int64_t begin, int64_t end, void *context)
     _Alignas(64) char sums[SUMS_BYTES];
     int32_t places[BLOCK_ROWS];
     for (int64_t task = begin; task < end; task++) {
-        const int64_t block = task % blocks, group = task / blocks % r->c->groups, sample = task / blocks / r->c->groups;
+        const int64_t block = task % blocks, item = r->first_item + task / blocks, group = grd_conv_group(r, item);
         const struct grd_conv_phase *phase = r->phases;
         int64_t within = block;
         for (; within >= grd_conv_pieces(phase->places, BLOCK_ROWS); phase++)
@@ -138,11 +138,11 @@ static void places_tasks(int64_t begin, int64_t end, void *context)
                     .depth = grd_least(DEPTH, depth - at),
                     .rows = places,
                     .taps = r->offsets + phase->offsets + at,
-                    .seen = r->from + (sample * r->source_sample + group * r->channels * r->source_channel) * r->size,
+                    .seen = grd_conv_seen(r, item),
                     .panel = weights + at * width * r->size,
                     .sums = sums,
                     .vectors = vectors_of(r, panel)});
-            write_sums(r, phase, r->first_sample + sample, group * r->rows + begins, columns, width, first, n, sums);
+            write_sums(r, phase, grd_conv_sample(r, item), group * r->rows + begins, columns, width, first, n, sums);
         }
     }
 }
@@ -171,7 +171,7 @@ static void weights_tasks(int64_t begin, int64_t end, void *context)
                     .depth = depth,
                     .rows = r->offsets + first,
                     .taps = at_places + at,
-                    .seen = r->from + (sample * r->source_sample + group * r->channels * r->source_channel) * r->size,
+                    .seen = grd_conv_seen(r, group * r->c->batch + sample),
                     .panel = gradient,
                     .sums = sums,
                     .vectors = vectors_of(r, panel)});
@@ -193,11 +193,13 @@ static int64_t grain_of(const struct grd_conv_run *r)
     return work >= TASK_WORK ? 1 : (int64_t)(TASK_WORK / (work > 1 ? work : 1));
 }
 
-void grd_conv_panels_run(struct grd_conv_run *r, int64_t samples)
+void grd_conv_panels_run(struct grd_conv_run *r, int64_t items)
 {
-    if (r->c->kind != GRD_CONV_WEIGHT)
-        grd_parallel_for(0, samples * r->c->groups * blocks_of(r), grain_of(r), places_tasks, r);
-    else
-        for (r->first_task = 0; r->first_task < weight_tasks(r); r->first_task += GRD_CONV_MOST_SLOTS)
-            grd_parallel_for(r->first_task, grd_least(weight_tasks(r), r->first_task + GRD_CONV_MOST_SLOTS), 1, weights_tasks, r);
+    if (r->c->kind != GRD_CONV_WEIGHT) {
+        grd_parallel_for(0, items * blocks_of(r), grain_of(r), places_tasks, r);
+        return;
+    }
+    const int64_t tasks = tasks_of_group(r), first = r->first_item / r->c->batch * tasks, past = first + items / r->c->batch * tasks;
+    for (r->first_task = first; r->first_task < past; r->first_task += GRD_CONV_MOST_SLOTS)
+        grd_parallel_for(r->first_task, grd_least(past, r->first_task + GRD_CONV_MOST_SLOTS), 1, weights_tasks, r);
 }

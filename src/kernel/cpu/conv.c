@@ -95,24 +95,33 @@ INLINE void copy_every(int64_t step, int64_t n, const lane *from, lane *to)
         to[i] = from[i * step];
 }
 
+/* Elements of even number to one place, of odd number to another. */
+INLINE void copy_pairs(int64_t n, const lane *from, lane *even, lane *odd)
+{
+    int64_t i = 0;
+    for (; i + 2 * LANES <= n; i += 2 * LANES) {
+        const vector low = load_vector(from + i), high = load_vector(from + i + LANES);
+        store_vector(even + i / 2, evens(low, high));
+        store_vector(odd + i / 2, odds(low, high));
+    }
+    copy_every(2, (n - i + 1) / 2, from + i, even + i / 2);
+    copy_every(2, (n - i) / 2, from + i + 1, odd + i / 2);
+}
+
 static void copy(const struct grd_conv_copy *c)
 {
     const lane *from = (const lane *)c->from;
     lane *to = (lane *)c->to;
-    for (int64_t row = 0; row < c->nrows; row++, from += c->from_row, to += c->to_row) {
-        if (c->split == 1) {
+    for (int64_t row = 0; row < c->nrows; row++, from += c->from_row, to += c->to_row)
+        if (c->split == 1)
             copy_neighbours(c->n, from, to + c->before);
-            continue;
-        }
-        for (int64_t i = 0; i < c->split && i < c->n; i++) {
-            const int64_t n = (c->n - i - 1) / c->split + 1, at = c->before + i;
-            lane *const part = to + at % c->split * c->part + at / c->split;
-            if (c->split == 2)
-                copy_every(2, n, from + i, part);
-            else
-                copy_every(c->split, n, from + i, part);
-        }
-    }
+        else if (c->split == 2)
+            copy_pairs(c->n, from, to + c->before % 2 * c->part + c->before / 2, to + (c->before + 1) % 2 * c->part + (c->before + 1) / 2);
+        else
+            for (int64_t i = 0; i < c->split && i < c->n; i++) {
+                const int64_t at = c->before + i;
+                copy_every(c->split, (c->n - i - 1) / c->split + 1, from + i, to + at % c->split * c->part + at / c->split);
+            }
 }
 
 /* ---- Places in lanes ------------------------------------------------------------------------------------------------------------------ */
@@ -124,159 +133,159 @@ INLINE int vectors_beside(int rows)
     return LINE_SUMS / rows < 1 ? 1 : LINE_SUMS / rows > MOST_LINE_VECTORS ? MOST_LINE_VECTORS : LINE_SUMS / rows;
 }
 
-/* The elements that a vector of places sees at an offset. */
-INLINE vector see(const lane *seen, lane_mask mask, bool whole)
+/* `vectors` vectors of places from `first` on; of the only one that is not whole, the first `n` lanes. */
+INLINE void line_tile(int rows, int vectors, bool whole, const struct grd_conv_line *l, int64_t first, int64_t n)
 {
-    return whole ? load_vector(seen) : load_lanes(seen, mask);
-}
-
-/* `vectors` vectors from `first` on; those that are missing are the last one again. */
-INLINE void line_tile(int rows, int vectors, bool whole, const struct grd_conv_lines *l, int64_t first)
-{
-    const lane *seen[MOST_LINE_VECTORS], *weights = (const lane *)l->weights;
-    lane_mask mask[MOST_LINE_VECTORS];
+    const lane *const seen = (const lane *)l->seen + first, *weights = (const lane *)l->weights, *const bias = (const lane *)l->bias;
+    lane *const sums = (lane *)l->sums + first;
+    const lane_mask mask = first_lanes(whole ? LANES : n);
     vector sum[GRD_CONV_LINE_ROWS][MOST_LINE_VECTORS];
-    lane *at[MOST_LINE_VECTORS];
 #pragma GCC unroll 8
-    for (int v = 0; v < vectors; v++) {
-        const int64_t which = first + v < l->nvectors ? first + v : l->nvectors - 1;
-        seen[v] = (const lane *)l->seen + l->vectors[which].start;
-        mask[v] = first_lanes(l->vectors[which].count);
-        at[v] = (lane *)l->sums + which * LANES;
+    for (int r = 0; r < rows; r++)
 #pragma GCC unroll 8
-        for (int r = 0; r < rows; r++)
-            sum[r][v] = load_vector(at[v] + r * l->nvectors * LANES);
-    }
+        for (int v = 0; v < vectors; v++)
+            sum[r][v] = (vector){0} + (bias != NULL ? bias[r] : 0);
     for (int64_t k = 0; k < l->depth; k++, weights += rows) {
-        const int64_t tap = l->taps[k];
+        const lane *const from = seen + l->taps[k];
 #pragma GCC unroll 8
         for (int v = 0; v < vectors; v++) {
-            const vector x = see(seen[v] + tap, mask[v], whole);
+            const vector x = whole ? load_vector(from + v * LANES) : load_lanes(from, mask);
 #pragma GCC unroll 8
             for (int r = 0; r < rows; r++)
                 sum[r][v] += weights[r] * x;
         }
     }
 #pragma GCC unroll 8
-    for (int v = 0; v < vectors; v++)
+    for (int r = 0; r < rows; r++)
 #pragma GCC unroll 8
-        for (int r = 0; r < rows; r++)
-            store_vector(at[v] + r * l->nvectors * LANES, sum[r][v]);
+        for (int v = 0; v < vectors; v++)
+            store_vector(sums + r * GRD_CONV_LINE + v * LANES, sum[r][v]);
 }
 
-static bool are_whole(const struct grd_conv_vector *vectors, int64_t first, int64_t n)
+/* Tiles of so many vectors, as long as there are places for them. */
+INLINE int64_t line_tiles(int rows, int vectors, const struct grd_conv_line *l, int64_t first)
 {
-    int64_t least = LANES;
-    for (int64_t v = first; v < n; v++)
-        least = vectors[v].count < least ? vectors[v].count : least;
-    return least == LANES;
+    for (; first + vectors * LANES <= l->n; first += vectors * LANES)
+        line_tile(rows, vectors, true, l, first, LANES);
+    return first;
 }
 
-INLINE void line_tiles(int rows, const struct grd_conv_lines *l)
+INLINE void line_of(int rows, const struct grd_conv_line *l)
 {
     const int vectors = vectors_beside(rows);
-    const bool whole = are_whole(l->vectors, 0, l->nvectors);
-    for (int64_t first = 0; first < l->nvectors; first += vectors)
-        if (whole)
-            line_tile(rows, vectors, true, l, first);
-        else
-            line_tile(rows, vectors, false, l, first);
+    int64_t first = line_tiles(rows, vectors, l, 0);
+    if (vectors > 2)
+        first = line_tiles(rows, (vectors + 1) / 2, l, first);
+    first = line_tiles(rows, 1, l, first);
+    if (first < l->n)
+        line_tile(rows, 1, false, l, first, l->n - first);
 }
 
-static void lines(const struct grd_conv_lines *l)
+static void line(const struct grd_conv_line *l)
 {
     switch (l->nrows) {
     case 1:
-        line_tiles(1, l);
+        line_of(1, l);
         break;
     case 2:
-        line_tiles(2, l);
+        line_of(2, l);
         break;
     case 3:
-        line_tiles(3, l);
+        line_of(3, l);
         break;
     case 4:
-        line_tiles(4, l);
+        line_of(4, l);
         break;
     case 5:
-        line_tiles(5, l);
+        line_of(5, l);
         break;
     case 6:
-        line_tiles(6, l);
+        line_of(6, l);
         break;
     case 7:
-        line_tiles(7, l);
+        line_of(7, l);
         break;
     default:
-        line_tiles(8, l);
+        line_of(8, l);
     }
 }
 
-static void put(int64_t n, const struct grd_conv_vector *vectors, const char *sums, char *to, int64_t to_place, int64_t step)
+static void put(int64_t n, int64_t columns, int64_t width, const char *sums, char *to, int64_t to_row, int64_t step)
 {
     const lane *from = (const lane *)sums;
-    for (int64_t v = 0; v < n; v++, from += LANES) {
-        lane *const at = (lane *)to + vectors[v].place * to_place;
+    lane *out = (lane *)to;
+    for (int64_t i = 0; i < n; i++, from += width, out += to_row)
         if (step == 1)
-            store_lanes(at, first_lanes(vectors[v].count), load_vector(from));
+            copy_neighbours(columns, from, out);
         else
-            for (int64_t l = 0; l < vectors[v].count; l++)
-                at[l * step] = from[l];
-    }
+            for (int64_t j = 0; j < columns; j++)
+                out[j * step] = from[j];
 }
 
 /* ---- Sums over places ------------------------------------------------------------------------------------------------------------------ */
 
+enum { DOT_ROWS = 4, DOT_ROWS_TAPS = VECTOR_BYTES == 64 ? 5 : 2, ONE_ROW_TAPS = 9 };
+
 /* `taps` taps from `first` on, of the rows from `row` on. */
 INLINE void dot_tile(int rows, int taps, const struct grd_conv_dots *d, int64_t row, int64_t first)
 {
-    enum { MOST = 8 };
-    vector sum[MOST][MOST];
+    const lane *seen[ONE_ROW_TAPS], *gradient[DOT_ROWS];
+    vector sum[DOT_ROWS][ONE_ROW_TAPS];
     lane *const sums = (lane *)d->sums + (row * d->ntaps + first) * LANES;
-#pragma GCC unroll 8
-    for (int r = 0; r < rows; r++)
-#pragma GCC unroll 8
+#pragma GCC unroll 9
+    for (int k = 0; k < taps; k++)
+        seen[k] = (const lane *)d->seen + d->taps[first + k];
+#pragma GCC unroll 4
+    for (int r = 0; r < rows; r++) {
+        gradient[r] = (const lane *)d->gradient + (row + r) * d->gradient_channel;
+#pragma GCC unroll 9
         for (int k = 0; k < taps; k++)
             sum[r][k] = load_vector(sums + (r * d->ntaps + k) * LANES);
-    for (int64_t v = 0; v < d->nvectors; v++) {
-        const struct grd_conv_vector at = d->vectors[v];
-        const lane *seen = (const lane *)d->seen + at.start, *gradient = (const lane *)d->gradient + row * d->gradient_row + at.place;
-        const lane_mask mask = first_lanes(at.count);
-        vector g[MOST];
-#pragma GCC unroll 8
-        for (int r = 0; r < rows; r++)
-            g[r] = load_lanes(gradient + r * d->gradient_row, mask);
-#pragma GCC unroll 8
-        for (int k = 0; k < taps; k++) {
-            const vector x = load_lanes(seen + d->taps[first + k], mask);
-#pragma GCC unroll 8
-            for (int r = 0; r < rows; r++)
-                sum[r][k] += g[r] * x;
-        }
     }
-#pragma GCC unroll 8
+    const lane_mask mask = first_lanes(d->n % LANES);
+    const int64_t whole = d->n / LANES * LANES;
+    for (int64_t i = 0; i < d->lines; i++) {
+        const int64_t at = i * d->seen_row, from = i * d->n;
+        for (int64_t j = 0; j < whole; j += LANES)
+#pragma GCC unroll 9
+            for (int k = 0; k < taps; k++)
+#pragma GCC unroll 4
+                for (int r = 0; r < rows; r++)
+                    sum[r][k] += load_vector(gradient[r] + from + j) * load_vector(seen[k] + at + j);
+        if (whole < d->n)
+#pragma GCC unroll 9
+            for (int k = 0; k < taps; k++)
+#pragma GCC unroll 4
+                for (int r = 0; r < rows; r++)
+                    sum[r][k] += load_lanes(gradient[r] + from + whole, mask) * load_lanes(seen[k] + at + whole, mask);
+    }
+#pragma GCC unroll 4
     for (int r = 0; r < rows; r++)
-#pragma GCC unroll 8
+#pragma GCC unroll 9
         for (int k = 0; k < taps; k++)
             store_vector(sums + (r * d->ntaps + k) * LANES, sum[r][k]);
 }
 
+/* Tiles of so many taps, as long as there are so many. */
+INLINE int64_t dot_tiles(int rows, int taps, const struct grd_conv_dots *d, int64_t row, int64_t first)
+{
+    for (; first + taps <= d->ntaps; first += taps)
+        dot_tile(rows, taps, d, row, first);
+    return first;
+}
+
 INLINE void dot_rows_from(int rows, const struct grd_conv_dots *d, int64_t row)
 {
-    enum { TAPS = VECTOR_BYTES == 64 ? 5 : 2, ONE_ROW_TAPS = 8 };
-    const int taps = rows == 1 ? ONE_ROW_TAPS : TAPS;
-    int64_t k = 0;
-    for (; k + taps <= d->ntaps; k += taps)
-        dot_tile(rows, taps, d, row, k);
-    for (; k < d->ntaps; k++)
-        dot_tile(rows, 1, d, row, k);
+    int64_t first = dot_tiles(rows, rows == 1 ? ONE_ROW_TAPS : DOT_ROWS_TAPS, d, row, 0);
+    first = dot_tiles(rows, rows == 1 ? 4 : 2, d, row, first);
+    dot_tiles(rows, 1, d, row, first);
 }
 
 static void dots(const struct grd_conv_dots *d)
 {
     int64_t row = 0;
-    for (; row + 4 <= d->nrows; row += 4)
-        dot_rows_from(4, d, row);
+    for (; row + DOT_ROWS <= d->nrows; row += DOT_ROWS)
+        dot_rows_from(DOT_ROWS, d, row);
     for (; row < d->nrows; row++)
         dot_rows_from(1, d, row);
 }
@@ -296,4 +305,4 @@ static void add_lanes(int64_t n, const char *sums, char *to)
 
 extern const struct grd_conv_row GRD_TYPED(grd_conv_row);
 const struct grd_conv_row GRD_TYPED(grd_conv_row) = {
-    .copy = copy, .multiply = multiply, .turn = turn, .lines = lines, .put = put, .dots = dots, .add_lanes = add_lanes, .lanes = LANES};
+    .copy = copy, .multiply = multiply, .turn = turn, .line = line, .put = put, .dots = dots, .add_lanes = add_lanes, .lanes = LANES};
