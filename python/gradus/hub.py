@@ -7,6 +7,10 @@ from urllib.parse import urlparse
 __all__ = ["download_url_to_file", "get_dir", "help", "list", "load", "load_state_dict_from_url", "set_dir"]
 
 _hub_dir = None
+DEFAULT_CACHE_DIR = "~/.cache"
+ENV_GITHUB_TOKEN, ENV_TORCH_HOME, ENV_XDG_CACHE_HOME = "GITHUB_TOKEN", "TORCH_HOME", "XDG_CACHE_HOME"
+MODULE_HUBCONF, VAR_DEPENDENCY = "hubconf.py", "dependencies"
+READ_DATA_CHUNK = 128 * 1024
 
 
 def _get_torch_home():
