@@ -122,11 +122,14 @@ static struct blocks blocks_of(const struct grd_conv_run *r, const struct grd_co
     return b;
 }
 
-static int64_t all_blocks(const struct grd_conv_run *r)
+/* All blocks of an item; those of each phase, and of the ones beside it, to ret_blocks. */
+static int64_t all_blocks(const struct grd_conv_run *r, struct blocks ret_blocks[GRD_CONV_MOST_PHASES])
 {
     int64_t all = 0;
-    for (int64_t i = 0; i < r->nphases; i += parts_of(r))
-        all += blocks_of(r, &r->phases[i]).all;
+    for (int64_t i = 0; i < r->nphases; i += parts_of(r)) {
+        ret_blocks[i] = blocks_of(r, &r->phases[i]);
+        all += ret_blocks[i].all;
+    }
     return all;
 }
 
@@ -198,7 +201,8 @@ static void run_block(const struct grd_conv_run *r, int64_t item, const char *se
 static void places_tasks(int64_t begin, int64_t end, void *context)
 {
     const struct grd_conv_run *r = context;
-    const int64_t all = all_blocks(r);
+    struct blocks blocks[GRD_CONV_MOST_PHASES];
+    const int64_t all = all_blocks(r, blocks), parts = parts_of(r);
     _Alignas(64) char copy[GRD_CONV_LOCAL_BYTES];
     if (r->is_local)
         memset(copy, 0, (size_t)(r->channels * r->source_channel * r->size));
@@ -206,11 +210,10 @@ static void places_tasks(int64_t begin, int64_t end, void *context)
         const int64_t item = r->first_item + task / all;
         const char *const seen = r->is_local ? grd_conv_copy_item(r, item, copy) : grd_conv_seen(r, item);
         int64_t block = task % all;
-        for (int64_t i = 0; i < r->nphases && task < end; i += parts_of(r)) {
-            const struct blocks b = blocks_of(r, &r->phases[i]);
-            for (; block < b.all && task < end; block++, task++)
-                run_block(r, item, seen, &b, block);
-            block -= b.all;
+        for (int64_t i = 0; i < r->nphases && task < end; i += parts) {
+            for (; block < blocks[i].all && task < end; block++, task++)
+                run_block(r, item, seen, &blocks[i], block);
+            block -= blocks[i].all;
         }
     }
 }
@@ -266,8 +269,9 @@ static void weights_tasks(int64_t begin, int64_t end, void *context)
 
 void grd_conv_lines_run(struct grd_conv_run *r, int64_t items)
 {
+    struct blocks of_phases[GRD_CONV_MOST_PHASES];
     const bool weight = r->c->kind == GRD_CONV_WEIGHT;
-    const int64_t all = r->channels * r->taps, of_item = weight ? 1 : all_blocks(r), n = weight ? r->places * r->c->batch : r->places / of_item;
+    const int64_t all = r->channels * r->taps, of_item = weight ? 1 : all_blocks(r, of_phases), n = weight ? r->places * r->c->batch : r->places / of_item;
     const double work = (double)n * (double)all * (double)r->rows;
     int64_t grain = work >= TASK_WORK ? 1 : (int64_t)(TASK_WORK / (work > 1 ? work : 1));
     if (r->is_local)

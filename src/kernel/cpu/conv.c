@@ -181,7 +181,9 @@ static void copy(const struct grd_conv_copy *c)
     const lane_mask rest = first_lanes(c->n % LANES);
     const struct pair_masks pair = masks_of_pair(c->n % (2 * LANES));
     const int64_t even = c->before % 2 * c->part + c->before / 2, odd = (c->before + 1) % 2 * c->part + (c->before + 1) / 2;
-    for (int64_t row = 0; row < c->nrows; row++, from += c->from_row, to += c->to_row)
+    for (int64_t row = 0; row < c->nrows; row++, from += c->from_row, to += c->to_row) {
+        for (int64_t i = 0; i < c->n && c->split != 1; i += 64 / (int64_t)sizeof(lane))
+            __builtin_prefetch(from + AHEAD * c->from_row + i); /* rows are apart: the hardware does not see where they lead */
         if (c->split == 1)
             copy_neighbours(c->n, rest, from, to + c->before);
         else if (c->split == 2)
@@ -191,6 +193,7 @@ static void copy(const struct grd_conv_copy *c)
                 const int64_t at = c->before + i;
                 copy_every(c->split, (c->n - i - 1) / c->split + 1, from + i, to + at % c->split * c->part + at / c->split);
             }
+    }
 }
 
 /* ---- Places in lanes ------------------------------------------------------------------------------------------------------------------ */
@@ -268,7 +271,7 @@ INLINE void add_chain(int count, int lines, int vectors, const struct grd_conv_l
     vector weights[GRD_CONV_CHAIN];
 #pragma GCC unroll 3
     for (int k = 0; k < count; k++)
-        weights[k] = (vector){0} + ((const lane *)l->weights)[chain->weight + k * chain->step];
+        weights[k] = ((const lane *)l->weights)[chain->weight + k * chain->step] - (vector){0};
     seen += chain->tap;
 #pragma GCC unroll 10
     for (int i = 0; i < lines + count - 1; i++, seen += l->seen_line)
