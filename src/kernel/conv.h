@@ -2,17 +2,18 @@
 #ifndef GRD_KERNEL_CONV_H
 #define GRD_KERNEL_CONV_H
 
+#include <stdbool.h>
 #include <stdint.h>
-
-enum { GRD_CONV_VECTORS = 3 }; /* of a panel, at most */
 
 /* sums[r][j] += sum over k of seen[rows[r] + taps[k]] * panel[k][j], with `vectors` vectors of columns j; offsets in elements. */
 struct grd_conv_block {
     int64_t nrows, depth;
     const int32_t *rows, *taps;
     const char *seen, *panel;
+    const char *bias; /* of the columns; NULL: zeros */
     char *sums;
     int vectors;
+    bool is_first; /* sums are not read: they begin as the bias */
 };
 
 enum { GRD_CONV_LINE_ROWS = 8 }; /* of weights in lines, at most */
@@ -73,7 +74,7 @@ struct grd_conv_row {
     void (*dots)(const struct grd_conv_dots *d);
     /* to[i] = the sum of the lanes of sums[i], for n vectors. */
     void (*add_lanes)(int64_t n, const char *sums, char *to);
-    int lanes;
+    int lanes, vectors; /* of a vector, of a panel at most */
 };
 
 #endif

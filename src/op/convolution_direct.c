@@ -10,7 +10,7 @@
 #include "base/parallel.h"
 #include "op/product.h"
 
-enum { WAVE_BYTES = 1 << 19 /* of copies with a border, if those are of more than one item */ };
+enum { WAVE_BYTES = 3 << 18 /* of copies with a border, if those are of more than one item */ };
 
 static int64_t floor_div(int64_t a, int64_t b)
 {
@@ -127,7 +127,8 @@ static void find_copy(struct grd_conv_run *r)
     r->source_sample = c->groups * r->channels * size;
     const int64_t least = c->kind == GRD_CONV_WEIGHT ? c->batch : 1;
     r->is_local = r->is_lines && r->channels * size * r->size <= GRD_CONV_LOCAL_BYTES && (c->kind != GRD_CONV_WEIGHT || r->channels == 1);
-    r->wave = r->is_local ? c->batch * c->groups : grd_least(c->batch * c->groups, least * grd_greatest(1, WAVE_BYTES / (least * r->channels * size * r->size)));
+    const int64_t all = c->batch * c->groups, most = grd_greatest(1, WAVE_BYTES / (least * r->channels * size * r->size));
+    r->wave = r->is_local ? all : least * grd_conv_pieces(all / least, grd_conv_pieces(all / least, most));
 }
 
 /* All that follows from shapes; strides of the source are those of a copy. */
@@ -204,7 +205,7 @@ struct parts {
     size_t offsets, chains, packed, copy, left, all;
 };
 
-static struct parts parts_of(const struct grd_conv_run *r, bool is_copied)
+static struct parts parts_of(const struct grd_conv_run *r)
 {
     const struct grd_conv *c = r->c;
     const bool weight = c->kind == GRD_CONV_WEIGHT;
@@ -214,16 +215,26 @@ static struct parts parts_of(const struct grd_conv_run *r, bool is_copied)
     parts.chains = parts.offsets + rounded(r->noffsets * (int64_t)sizeof(int32_t));
     parts.packed = parts.chains + (r->is_lines && !weight ? rounded(r->noffsets * (int64_t)sizeof(struct grd_conv_chain)) : 0);
     parts.copy = parts.packed + rounded(r->is_lines ? grd_conv_lines_bytes(r) : grd_conv_panels_bytes(r));
-    parts.left = parts.copy + (is_copied && !r->is_local ? rounded(r->wave * r->channels * r->source_channel * r->size) : 0);
+    parts.left = parts.copy + (r->is_copied && !r->is_local ? rounded(r->wave * r->channels * r->source_channel * r->size) : 0);
     parts.all = parts.left + (r->widen != NULL ? rounded(multiplied * r->size) : 0);
     return parts;
+}
+
+/* Decides how the source is read. */
+static void settle(struct grd_conv_run *r, const grd_tensor *seen)
+{
+    r->seen = seen;
+    r->is_copied = !lies_well(r, seen);
+    r->is_local = r->is_local && r->is_copied;
+    r->wave = r->is_copied ? r->wave : r->c->batch * r->c->groups;
 }
 
 bool grd_conv_prepare_direct(struct grd_plan *p)
 {
     struct grd_conv_run r;
     describe(grd_conv_of(p), &r);
-    p->scratch_bytes = parts_of(&r, !lies_well(&r, p->in[0])).all;
+    settle(&r, p->in[0]);
+    p->scratch_bytes = parts_of(&r).all;
     return true;
 }
 
@@ -340,20 +351,34 @@ int64_t grd_conv_place_at(const struct grd_conv_run *r, const struct grd_conv_ph
     return ((a[0].first + j * a[0].step) * sizes[1] + a[1].first + k * a[1].step) * sizes[2] + a[2].first + l * a[2].step;
 }
 
-void grd_conv_pack_weights(const struct grd_conv_run *r, int64_t group, const struct grd_conv_phase *phase, int64_t first, int64_t width,
-                           char *packed)
+/* True if the phase sees through all taps of the kernel, in order. */
+static bool has_all_taps(const struct grd_conv_run *r, const struct grd_conv_phase *phase)
+{
+    for (int d = 0; d < GRD_CONV_DIMS; d++)
+        if (phase->axes[d].ntaps != r->c->kernel[d] || (phase->axes[d].ntaps > 1 && phase->axes[d].tap_step != 1))
+            return false;
+    return true;
+}
+
+void grd_conv_pack_channels(const struct grd_conv_run *r, int64_t group, const struct grd_conv_phase *phase, int64_t first, int64_t width,
+                            int64_t begin, int64_t end, char *to)
 {
     const bool image = r->c->kind == GRD_CONV_IMAGE;
     const int64_t of_channel = image ? r->c->inner * r->taps : r->taps, of_row = image ? r->taps : r->c->inner * r->taps;
     const int64_t columns = grd_least(width, r->rows - first);
     const struct grd_conv_axis *a = phase->axes;
     const char *from = r->left + (group * r->c->outer * r->c->inner * r->taps + first * of_row) * r->size;
-    char *to = packed + (group * r->weights + phase->weights + r->channels * phase->taps * first) * r->size;
     if (!image) { /* taps of all channels are neighbours */
-        r->product->pack(r->channels * r->taps, columns, width, from, 1, of_row, to);
+        r->product->pack((end - begin) * r->taps, columns, width, from + begin * of_channel * r->size, 1, of_row, to);
         return;
     }
-    for (int64_t channel = 0; channel < r->channels && phase->taps > 0; channel++)
+    const bool has_all = has_all_taps(r, phase);
+    for (int64_t channel = begin; channel < end && phase->taps > 0; channel++) {
+        if (has_all) {
+            r->product->pack(r->taps, columns, width, from + channel * of_channel * r->size, 1, of_row, to);
+            to += r->taps * width * r->size;
+            continue;
+        }
         for (int64_t j = 0; j < a[0].ntaps; j++)
             for (int64_t k = 0; k < a[1].ntaps; k++) {
                 const int64_t tap =
@@ -361,6 +386,14 @@ void grd_conv_pack_weights(const struct grd_conv_run *r, int64_t group, const st
                 r->product->pack(a[2].ntaps, columns, width, from + (channel * of_channel + tap) * r->size, a[2].tap_step, of_row, to);
                 to += a[2].ntaps * width * r->size;
             }
+    }
+}
+
+void grd_conv_pack_weights(const struct grd_conv_run *r, int64_t group, const struct grd_conv_phase *phase, int64_t first, int64_t width,
+                           char *packed)
+{
+    grd_conv_pack_channels(r, group, phase, first, width, 0, r->channels,
+                           packed + (group * r->weights + phase->weights + r->channels * phase->taps * first) * r->size);
 }
 
 void grd_conv_write(const struct grd_conv_run *r, const struct grd_conv_phase *phase, int64_t sample, int64_t channel, int64_t columns,
@@ -404,7 +437,6 @@ static void read_source(struct grd_conv_run *r)
     r->source_channel = t->strides[t->ndim - dims - 1];
     for (int64_t d = 0; d < dims; d++)
         r->source[GRD_CONV_DIMS - dims + d] = t->strides[t->ndim - dims + d];
-    r->wave = r->c->batch * r->c->groups;
 }
 
 void grd_conv_run_direct(const struct grd_plan *p)
@@ -414,12 +446,10 @@ void grd_conv_run_direct(const struct grd_plan *p)
     const bool channels_last = !grd_has(result, GRD_FLAG_CONTIGUOUS), weight = c->kind == GRD_CONV_WEIGHT;
     struct grd_conv_run r;
     describe(c, &r);
-    r.seen = p->in[0];
-    r.is_copied = !lies_well(&r, r.seen);
-    r.is_local = r.is_local && r.is_copied;
+    settle(&r, p->in[0]);
     r.seen_dims = weight ? result->ndim - 2 : p->in[1]->ndim - 2;
     r.cast = r.widen != NULL ? r.widen : grd_cast_kernel(c->dtype, c->dtype);
-    const struct parts parts = parts_of(&r, r.is_copied);
+    const struct parts parts = parts_of(&r);
     char *const scratch = (char *)((uintptr_t)p->scratch & ~(uintptr_t)63);
     r.offsets = (int32_t *)(void *)(scratch + parts.offsets);
     r.chains = (struct grd_conv_chain *)(void *)(scratch + parts.chains);

@@ -66,7 +66,7 @@ struct grd_conv_run {
     int64_t to_sample, to_row, to_column; /* strides of the result, in elements: of samples, channels, places */
     int64_t seen_dims;                    /* of the source, beside samples and channels */
     grd_loop_kernel *cast;                /* to what is computed in */
-    int64_t first_item, first_task;       /* of the wave */
+    int64_t first_item, first_task, items; /* of the wave */
 
     struct grd_conv_phase phases[GRD_CONV_MOST_PHASES]; /* the last, since only so many of them are written */
 };
@@ -84,6 +84,12 @@ static inline int64_t grd_conv_sample(const struct grd_conv_run *r, int64_t item
 static inline int64_t grd_conv_group(const struct grd_conv_run *r, int64_t item)
 {
     return r->c->kind == GRD_CONV_WEIGHT ? item / r->c->batch : item % r->c->groups;
+}
+
+/* Elements from what a sample of the wave sees to what the next one does, where there is one group. */
+static inline int64_t grd_conv_seen_step(const struct grd_conv_run *r)
+{
+    return r->is_copied ? r->channels * r->source_channel : r->source_sample;
 }
 
 /* What an item of the wave sees. */
@@ -106,8 +112,10 @@ void grd_conv_fill_places(const struct grd_conv_run *r, const struct grd_conv_ph
 /* The offset, in elements of a plane of the result, of a place of a phase, from which those of its row are `step` apart. */
 int64_t grd_conv_place_at(const struct grd_conv_run *r, const struct grd_conv_phase *phase, int64_t place);
 
-/* Packs the weights of `width` rows from `first` on, of a group and a phase, with one row of the panel for each tap of each channel, to their
- * place in `packed`, which holds those of all groups. */
+/* Packs the weights of `width` rows from `first` on, of a group and a phase: a row of the panel for each tap of channels [begin, end). */
+void grd_conv_pack_channels(const struct grd_conv_run *r, int64_t group, const struct grd_conv_phase *phase, int64_t first, int64_t width,
+                            int64_t begin, int64_t end, char *to);
+/* Packs those of all channels to their place in `packed`, which holds all groups. */
 void grd_conv_pack_weights(const struct grd_conv_run *r, int64_t group, const struct grd_conv_phase *phase, int64_t first, int64_t width,
                            char *packed);
 /* Writes sums to places [place, place + n) of one row and `columns` channels from `channel` on; strides of the sums are in elements. */

@@ -6,56 +6,77 @@
 
 #include "kernel/conv.h"
 
-/* Rows [first, first + n) of the block, n at most ROWS: those that are missing are the last one again, and are not stored. */
-INLINE void tile(int vectors, const struct grd_conv_block *b, int64_t first, int64_t n)
+#if defined(__AVX512F__)
+enum { MOST_VECTORS = 4, TILE_SUMS = 24 };
+#else
+enum { MOST_VECTORS = 3, TILE_SUMS = 12 };
+#endif
+enum { MOST_TILE_ROWS = 8 };
+
+/* Rows of a tile of so many vectors: as many as registers hold the sums of, and addresses. */
+INLINE int rows_beside(int vectors)
 {
-    const lane *row[ROWS], *panel = (const lane *)b->panel;
+    return TILE_SUMS / vectors < MOST_TILE_ROWS ? TILE_SUMS / vectors : MOST_TILE_ROWS;
+}
+
+/* Rows [first, first + n) of the block, n at most `rows`: those that are missing are the last one again, and are not stored. */
+INLINE void tile(int rows, int vectors, const struct grd_conv_block *b, int64_t first, int64_t n)
+{
+    const lane *row[MOST_TILE_ROWS], *panel = (const lane *)b->panel;
     const int32_t *const taps = b->taps;
-    vector sum[ROWS][VECTORS];
+    vector sum[MOST_TILE_ROWS][MOST_VECTORS];
     const int64_t width = vectors * LANES;
     lane *const sums = (lane *)b->sums + first * width;
 #pragma GCC unroll 8
-    for (int r = 0; r < ROWS; r++) {
+    for (int r = 0; r < rows; r++) {
         const int64_t at = r < n ? r : n - 1;
         row[r] = (const lane *)b->seen + b->rows[first + at];
-#pragma GCC unroll 3
+#pragma GCC unroll 4
         for (int v = 0; v < vectors; v++)
-            sum[r][v] = load_vector(sums + at * width + v * LANES);
+            if (!b->is_first)
+                sum[r][v] = load_vector(sums + at * width + v * LANES);
+            else if (b->bias != NULL)
+                sum[r][v] = load_vector((const lane *)b->bias + v * LANES);
+            else
+                sum[r][v] = (vector){0};
     }
     for (int64_t k = 0; k < b->depth; k++, panel += width) {
         const int64_t tap = taps[k];
-        vector x[VECTORS];
-#pragma GCC unroll 3
+        vector x[MOST_VECTORS];
+#pragma GCC unroll 4
         for (int v = 0; v < vectors; v++) {
             if (VECTOR_BYTES == 64)
                 __builtin_prefetch(panel + AHEAD * width + v * LANES);
             x[v] = load_vector(panel + v * LANES);
         }
 #pragma GCC unroll 8
-        for (int r = 0; r < ROWS; r++) {
+        for (int r = 0; r < rows; r++) {
             const lane a = row[r][tap];
-#pragma GCC unroll 3
+#pragma GCC unroll 4
             for (int v = 0; v < vectors; v++)
                 sum[r][v] += a * x[v];
         }
     }
 #pragma GCC unroll 8
-    for (int r = 0; r < ROWS; r++)
+    for (int r = 0; r < rows; r++)
         if (r < n)
-#pragma GCC unroll 3
+#pragma GCC unroll 4
             for (int v = 0; v < vectors; v++)
                 store_vector(sums + r * width + v * LANES, sum[r][v]);
 }
 
 INLINE void tiles(int vectors, const struct grd_conv_block *b)
 {
-    for (int64_t first = 0; first < b->nrows; first += ROWS)
-        tile(vectors, b, first, b->nrows - first < ROWS ? b->nrows - first : ROWS);
+    const int rows = rows_beside(vectors);
+    for (int64_t first = 0; first < b->nrows; first += rows)
+        tile(rows, vectors, b, first, b->nrows - first < rows ? b->nrows - first : rows);
 }
 
 static void multiply(const struct grd_conv_block *b)
 {
-    if (b->vectors == 3)
+    if (b->vectors == 4)
+        tiles(MOST_VECTORS, b);
+    else if (b->vectors == 3)
         tiles(3, b);
     else if (b->vectors == 2)
         tiles(2, b);
@@ -477,4 +498,4 @@ static void add_lanes(int64_t n, const char *sums, char *to)
 
 extern const struct grd_conv_row GRD_TYPED(grd_conv_row);
 const struct grd_conv_row GRD_TYPED(grd_conv_row) = {
-    .copy = copy, .multiply = multiply, .turn = turn, .line = line, .put = put, .dots = dots, .add_lanes = add_lanes, .lanes = LANES};
+    .copy = copy, .multiply = multiply, .turn = turn, .line = line, .put = put, .dots = dots, .add_lanes = add_lanes, .lanes = LANES, .vectors = MOST_VECTORS};
