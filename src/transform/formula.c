@@ -317,8 +317,7 @@ grd_tensor *grd_batch_from_channels(grd_tensor *t, int64_t rank, int64_t count)
                        grd_dims(0));
 }
 
-/* The sizes, of which that at `dim` is so many times as large. */
-static grd_dims with_times(grd_dims sizes, int64_t dim, int64_t count)
+grd_dims grd_batch_times(grd_dims sizes, int64_t dim, int64_t count)
 {
     int64_t *const all = grd_pool_array(sizes.n + 1, sizeof *all);
     if (all == NULL)
@@ -330,12 +329,16 @@ static grd_dims with_times(grd_dims sizes, int64_t dim, int64_t count)
 
 grd_dims grd_batch_channel_sizes(grd_dims sizes, int64_t rank, int64_t count)
 {
-    return with_times(sizes, channel_dim(sizes.n, rank), count);
+    return grd_batch_times(sizes, channel_dim(sizes.n, rank), count);
 }
 
-grd_dims grd_batch_weight_sizes(grd_dims sizes, int64_t count)
+grd_dims grd_batch_each(grd_dims numbers)
 {
-    return with_times(sizes, 0, count);
+    const int64_t count = grd_thread.level.size;
+    int64_t *const all = make_list(count * numbers.n);
+    for (int64_t i = 0; all != NULL && i < count * numbers.n; i++)
+        all[i] = numbers.data[i % numbers.n];
+    return made(all, count * numbers.n);
 }
 
 int64_t grd_conv_rank(grd_dims weight)

@@ -46,7 +46,9 @@ grd_tensor *grd_batch_cat(grd_tensors tensors, int64_t dim);
 grd_tensor *grd_batch_into_channels(grd_tensor *t, int64_t rank);
 grd_tensor *grd_batch_from_channels(grd_tensor *t, int64_t rank, int64_t count);
 grd_dims grd_batch_channel_sizes(grd_dims sizes, int64_t rank, int64_t count);
-grd_dims grd_batch_weight_sizes(grd_dims sizes, int64_t count);
+/* The sizes, of which that at `dim` is `count` times as large; a list of numbers once for each element of the batch. */
+grd_dims grd_batch_times(grd_dims sizes, int64_t dim, int64_t count);
+grd_dims grd_batch_each(grd_dims numbers);
 int64_t grd_conv_rank(grd_dims weight);
 
 grd_tensor *grd_batch_isin(grd_tensor *elements, grd_tensor *test_elements, bool invert);

@@ -377,7 +377,7 @@ static void test_operator(void **state)
     }
 }
 
-/* At most one operator of fifty refuses some batches. */
+/* At most one operator of forty refuses some batches, most of them because their lengths would differ between the elements. */
 static bool few_refuse(void)
 {
     int operators = 0, refusing = 0;
@@ -386,9 +386,9 @@ static bool few_refuse(void)
             operators++;
             refusing += test->batch != NULL;
         }
-    if (refusing * 50 > operators)
+    if (refusing * 40 > operators)
         fprintf(stderr, "%d of %d operators refuse some batches\n", refusing, operators);
-    return refusing * 50 <= operators;
+    return refusing * 40 <= operators;
 }
 
 int main(int argc, char **argv)
