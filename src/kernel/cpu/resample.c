@@ -49,16 +49,11 @@ INLINE void resample_elements(const struct grd_resample_axis *a, int taps, const
 static void resample_filtered(const struct grd_resample_axis *a, const T *restrict in, T *restrict out)
 {
     const weight *weights = a->weights;
-    for (int64_t from = 0; from < a->out; from += BLOCK) {
-        sum sums[BLOCK] = {0};
-        const int64_t n = at_most(BLOCK, a->out - from);
-        for (int64_t k = 0; k < a->taps; k++)
-            for (int64_t i = 0; i < n; i++) {
-                const sum product = (sum)weights[k * a->out + from + i] * in[a->index[k * a->out + from + i]];
-                sums[i] += k < a->counts[from + i] ? product : 0;
-            }
-        for (int64_t i = 0; i < n; i++)
-            out[from + i] = finished(sums[i], a->precision);
+    for (int64_t o = 0; o < a->out; o++) {
+        sum s = 0;
+        for (int64_t k = o; k < a->counts[o] * a->out; k += a->out)
+            s += (sum)weights[k] * in[a->index[k]];
+        out[o] = finished(s, a->precision);
     }
 }
 
