@@ -54,19 +54,20 @@ INLINE C reflected(C position, C low, C span, C *slope)
     return odd ? span - rest + low : rest + low;
 }
 
-INLINE C padded(const struct grd_grid *x, C position, C size, C *slope)
+INLINE C padded(enum grd_grid_padding padding, bool align_corners, C position, C size, C *slope)
 {
-    if (x->padding == GRD_GRID_ZEROS)
+    if (padding == GRD_GRID_ZEROS)
         return position;
-    if (x->padding == GRD_GRID_REFLECTION)
-        position = x->align_corners ? reflected(position, 0, size - 1, slope) : reflected(position, (C)-0.5, size, slope);
+    if (padding == GRD_GRID_REFLECTION)
+        position = align_corners ? reflected(position, 0, size - 1, slope) : reflected(position, (C)-0.5, size, slope);
     return clipped(position, size, slope);
 }
 
 /* A place far outside for what is no place. */
 INLINE int32_t whole(C position)
 {
-    return position > -1e9 && position < 1e9 ? (int32_t)position : -100;
+    const C known = (position > (C)-1e9) & (position < (C)1e9) ? position : -100;
+    return (int32_t)known;
 }
 
 INLINE void put(struct axis_taps *a, int tap, int64_t p, C position, int64_t size, C weight, C slope)
@@ -99,52 +100,88 @@ INLINE C cubic_far_slope(C x)
 }
 
 /* The four taps of cubic convolution, a = -3/4, around a position. */
-INLINE void put_cubic(const struct grd_grid *x, struct axis_taps *a, int64_t p, C position, int64_t size, C slope)
+INLINE void put_cubic(enum grd_grid_padding padding, bool align_corners, struct axis_taps *a, int64_t p, C position, int64_t size, C slope)
 {
     const C first = floor(position), t = position - first;
     const C weights[LINE] = {cubic_far(t + 1), cubic_near(t), cubic_near(1 - t), cubic_far(2 - t)};
     const C slopes[LINE] = {cubic_far_slope(t + 1), cubic_near_slope(t), -cubic_near_slope(1 - t), -cubic_far_slope(2 - t)};
     for (int k = 0; k < LINE; k++) {
         C unused = 1;
-        put(a, k, p, padded(x, first + (C)(k - 1), (C)size, &unused), size, weights[k], slopes[k] * slope);
+        put(a, k, p, padded(padding, align_corners, first + (C)(k - 1), (C)size, &unused), size, weights[k], slopes[k] * slope);
     }
 }
 
-/* Taps of n points along one axis, of which coordinates are x->dims apart; how many each has. */
-static int take_axis(const struct grd_grid *x, int64_t size, const T *coordinates, int64_t n, struct axis_taps *a)
+/* Of n points along one axis. Modes are constants where this is inlined, so that its loop is one of vectors. */
+INLINE void take_line(enum grd_grid_mode mode, enum grd_grid_padding padding, bool align_corners, int64_t step, int64_t size,
+                      const T *restrict coordinates, int64_t n, struct axis_taps *restrict a)
 {
-    const C factor = (C)(x->align_corners ? size - 1 : size) / 2;
+    const C factor = (C)(align_corners ? size - 1 : size) / 2;
     for (int64_t p = 0; p < n; p++) {
-        C slope = factor, position = unnormalized(coordinates[p * x->dims], (C)size, x->align_corners);
-        if (x->mode == GRD_GRID_BICUBIC) {
-            put_cubic(x, a, p, position, size, slope);
+        C slope = factor, position = unnormalized(coordinates[p * step], (C)size, align_corners);
+        if (mode == GRD_GRID_BICUBIC) {
+            put_cubic(padding, align_corners, a, p, position, size, slope);
             continue;
         }
-        position = padded(x, position, (C)size, &slope);
-        const C first = x->mode == GRD_GRID_NEAREST ? nearbyint(position) : floor(position);
-        if (x->mode == GRD_GRID_NEAREST) {
+        position = padded(padding, align_corners, position, (C)size, &slope);
+        const C first = mode == GRD_GRID_NEAREST ? nearbyint(position) : floor(position);
+        if (mode == GRD_GRID_NEAREST) {
             put(a, 0, p, first, size, 1, 0);
             continue;
         }
         put(a, 0, p, first, size, first + 1 - position, -slope);
         put(a, 1, p, first + 1, size, position - first, slope);
     }
+}
+
+INLINE void take_padded(enum grd_grid_mode mode, enum grd_grid_padding padding, const struct grd_grid *x, int64_t size,
+                        const T *coordinates, int64_t n, struct axis_taps *a)
+{
+    if (x->align_corners)
+        take_line(mode, padding, true, x->dims, size, coordinates, n, a);
+    else
+        take_line(mode, padding, false, x->dims, size, coordinates, n, a);
+}
+
+INLINE void take_mode(enum grd_grid_mode mode, const struct grd_grid *x, int64_t size, const T *coordinates, int64_t n, struct axis_taps *a)
+{
+    if (x->padding == GRD_GRID_ZEROS)
+        take_padded(mode, GRD_GRID_ZEROS, x, size, coordinates, n, a);
+    else if (x->padding == GRD_GRID_BORDER)
+        take_padded(mode, GRD_GRID_BORDER, x, size, coordinates, n, a);
+    else
+        take_padded(mode, GRD_GRID_REFLECTION, x, size, coordinates, n, a);
+}
+
+/* Taps of n points along one axis, of which coordinates are x->dims apart; how many each has. */
+static int take_axis(const struct grd_grid *x, int64_t size, const T *coordinates, int64_t n, struct axis_taps *a)
+{
+    if (x->mode == GRD_GRID_BICUBIC)
+        take_mode(GRD_GRID_BICUBIC, x, size, coordinates, n, a);
+    else if (x->mode == GRD_GRID_NEAREST)
+        take_mode(GRD_GRID_NEAREST, x, size, coordinates, n, a);
+    else
+        take_mode(GRD_GRID_BILINEAR, x, size, coordinates, n, a);
     return x->mode == GRD_GRID_BICUBIC ? LINE : x->mode == GRD_GRID_NEAREST ? 1 : 2;
 }
 
-/* The taps of n points from those along width, height and depth. */
-static void combine(const struct grd_grid *x, const struct axis_taps *a, const int *counts, struct taps *taps)
+/* The taps of n points from those along width, height and depth; with slopes for gradients of coordinates. */
+INLINE void combine(const struct grd_grid *x, const struct axis_taps *restrict a, const int *counts, bool slopes,
+                    struct taps *restrict taps)
 {
+    const int64_t n = taps->n;
+    const int32_t height = (int32_t)x->sizes[1], width = (int32_t)x->sizes[2];
     taps->count = 0;
     for (int d = 0; d < counts[2]; d++)
         for (int h = 0; h < counts[1]; h++)
             for (int w = 0; w < counts[0]; w++) {
                 const int64_t k = taps->count++;
-                for (int64_t p = 0; p < taps->n; p++) {
+                for (int64_t p = 0; p < n; p++) {
                     const C wide = a[0].weight[w][p], high = a[1].weight[h][p], deep = a[2].weight[d][p];
-                    taps->place[k][p] = (int32_t)((a[2].place[d][p] * x->sizes[1] + a[1].place[h][p]) * x->sizes[2] + a[0].place[w][p]);
+                    taps->place[k][p] = (a[2].place[d][p] * height + a[1].place[h][p]) * width + a[0].place[w][p];
                     taps->inside[k][p] = a[0].inside[w][p] & a[1].inside[h][p] & a[2].inside[d][p];
                     taps->weight[k][p] = wide * high * deep;
+                    if (!slopes)
+                        continue;
                     taps->slope[0][k][p] = a[0].slope[w][p] * high * deep;
                     taps->slope[1][k][p] = a[1].slope[h][p] * wide * deep;
                     taps->slope[2][k][p] = a[2].slope[d][p] * wide * high;
@@ -152,7 +189,7 @@ static void combine(const struct grd_grid *x, const struct axis_taps *a, const i
             }
 }
 
-static void take_points(const struct grd_grid *x, const T *grid, int64_t n, struct taps *taps)
+static void take_points(const struct grd_grid *x, const T *grid, int64_t n, bool slopes, struct taps *taps)
 {
     struct axis_taps axes[GRD_GRID_AXES];
     int counts[GRD_GRID_AXES] = {1, 1, 1};
@@ -163,7 +200,10 @@ static void take_points(const struct grd_grid *x, const T *grid, int64_t n, stru
         else
             for (int64_t p = 0; p < n; p++)
                 put(&axes[i], 0, p, 0, 1, 1, 0);
-    combine(x, axes, counts, taps);
+    if (slopes)
+        combine(x, axes, counts, true, taps);
+    else
+        combine(x, axes, counts, false, taps);
 }
 
 /* ---- Images ---------------------------------------------------------------------------------------------------------------------------- */
@@ -178,7 +218,7 @@ static int64_t blocks_of(const struct grd_grid *x)
     return (x->points + POINTS - 1) / POINTS;
 }
 
-INLINE void sample(const struct taps *taps, int count, int64_t n, const T *restrict plane, T *restrict out)
+INLINE void sample(const struct taps *restrict taps, int count, int64_t n, const T *restrict plane, T *restrict out)
 {
     for (int64_t p = 0; p < n; p++) {
         C s = 0;
@@ -207,7 +247,7 @@ static void forward(const struct grd_grid *x, int64_t begin, int64_t end, const 
     struct taps taps;
     for (int64_t i = begin; i < end; i++) {
         const int64_t image = i / blocks_of(x), first = i % blocks_of(x) * POINTS;
-        take_points(x, (const T *)grid + (image * x->points + first) * x->dims, at_most(POINTS, x->points - first), &taps);
+        take_points(x, (const T *)grid + (image * x->points + first) * x->dims, at_most(POINTS, x->points - first), false, &taps);
         for (int64_t c = image * x->channels; c < (image + 1) * x->channels; c++)
             sample_plane(&taps, (const T *)in + c * plane_of(x), (T *)out + c * x->points + first);
     }
@@ -228,14 +268,14 @@ static void backward_image(const struct grd_grid *x, int64_t begin, int64_t end,
     for (int64_t i = begin; i < end; i++) {
         const int64_t image = i / parts, from = i % parts * GRD_GRID_CHANNELS, to = at_most(from + GRD_GRID_CHANNELS, x->channels);
         for (int64_t first = 0; first < x->points; first += POINTS) {
-            take_points(x, (const T *)grid + (image * x->points + first) * x->dims, at_most(POINTS, x->points - first), &taps);
+            take_points(x, (const T *)grid + (image * x->points + first) * x->dims, at_most(POINTS, x->points - first), false, &taps);
             for (int64_t c = image * x->channels + from; c < image * x->channels + to; c++)
                 scatter(&taps, (const T *)grad + c * x->points + first, (T *)grad_in + c * plane_of(x));
         }
     }
 }
 
-INLINE void add_slopes(const struct taps *taps, int axis, const T *restrict plane, const T *restrict grad, C *restrict sums)
+INLINE void add_slopes(const struct taps *restrict taps, int axis, const T *restrict plane, const T *restrict grad, C *restrict sums)
 {
     for (int64_t k = 0; k < taps->count; k++)
         for (int64_t p = 0; p < taps->n; p++) {
@@ -252,7 +292,7 @@ static void backward_grid(const struct grd_grid *x, int64_t begin, int64_t end, 
         const int64_t image = i / blocks_of(x), first = i % blocks_of(x) * POINTS, at = (image * x->points + first) * x->dims;
         C sums[GRD_GRID_AXES][POINTS];
         memset(sums, 0, sizeof sums);
-        take_points(x, (const T *)grid + at, at_most(POINTS, x->points - first), &taps);
+        take_points(x, (const T *)grid + at, at_most(POINTS, x->points - first), true, &taps);
         for (int64_t c = image * x->channels; c < (image + 1) * x->channels; c++)
             for (int axis = 0; axis < x->dims; axis++)
                 add_slopes(&taps, axis, (const T *)in + c * plane_of(x), (const T *)grad + c * x->points + first, sums[axis]);
