@@ -179,7 +179,10 @@ void run_hidden_grid_sampler_grid_backward(const struct grd_plan *p, grd_tensor 
     x->grid = p->in[1]->data;
     x->in = p->in[2]->data;
     x->out = p->results[0]->data;
-    run_blocks(x, grid_piece);
+    if (x->kernel.mode == GRD_GRID_NEAREST) /* elements do not change with the coordinates */
+        memset(x->out, 0, (size_t)p->results[0]->numel * (size_t)p->results[0]->itemsize);
+    else
+        run_blocks(x, grid_piece);
 }
 
 /* ---- Affine maps ----------------------------------------------------------------------------------------------------------------------- */
