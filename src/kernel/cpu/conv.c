@@ -280,8 +280,8 @@ INLINE void lines_of_rows(int rows, const struct grd_conv_line *l)
     const int vectors = vectors_beside(rows);
     for (int64_t line = 0; line < l->lines; line++) {
         int64_t first = line_tiles(rows, vectors, l, line, 0);
-        if (vectors > 3)
-            first = line_tiles(rows, vectors / 2, l, line, first);
+        if (vectors > 2)
+            first = line_tiles(rows, (vectors + 1) / 2, l, line, first);
         if (vectors > 1)
             first = line_tiles(rows, 1, l, line, first);
         if (first < l->n)
