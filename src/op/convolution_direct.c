@@ -10,6 +10,7 @@
 #include "base/parallel.h"
 #include "op/product.h"
 
+enum { LINES_DEPTH = 64 }; /* products of a place, at most, for many channels in lines */
 enum { WAVE_BYTES = 3 << 18 /* of copies with a border, if those are of more than one item */ };
 
 static int64_t floor_div(int64_t a, int64_t b)
@@ -132,6 +133,14 @@ static void find_copy(struct grd_conv_run *r)
 }
 
 /* All that follows from shapes; strides of the source are those of a copy. */
+/* True if places are to be the lanes: for few channels of the result, or for few products of each place, where rows are long. */
+static bool are_lines(const struct grd_conv_run *r)
+{
+    const int lanes = r->kernel->lanes;
+    return r->rows < lanes / 2 ||
+           (r->c->kind == GRD_CONV_PLACES && r->channels * r->taps <= LINES_DEPTH && r->c->places[GRD_CONV_DIMS - 1] >= 3 * lanes);
+}
+
 static void describe(const struct grd_conv *c, struct grd_conv_run *r)
 {
     const grd_dtype computed = grd_product_dtype(c->dtype);
@@ -149,7 +158,7 @@ static void describe(const struct grd_conv *c, struct grd_conv_run *r)
     r->channels = image ? c->outer : c->inner;
     r->rows = image ? c->inner : c->outer;
     r->taps = grd_conv_product(c->kernel);
-    r->is_lines = r->rows < r->kernel->lanes / 2;
+    r->is_lines = are_lines(r);
     r->width = r->is_lines ? r->rows : grd_conv_pieces(r->rows, r->kernel->lanes) * r->kernel->lanes;
     for (int d = 0; d < GRD_CONV_DIMS; d++)
         r->split[d] = r->is_lines && !image ? c->stride[d] : 1;

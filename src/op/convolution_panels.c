@@ -11,7 +11,7 @@
 
 enum {
     BLOCK_ROWS = 96, /* whole tiles of every kernel */
-    DEPTH = 512,     /* of a panel at a time: it stays in the second-level cache */
+    DEPTH = 128,     /* of a panel at a time: it stays in the second-level cache */
     MOST_WIDTH = 64, /* of a panel, in elements of 4 bytes */
     SUMS_BYTES = BLOCK_ROWS * MOST_WIDTH * 4,
     FEW_ROWS = 256,      /* places with which each task packs its own weights, at most */

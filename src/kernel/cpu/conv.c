@@ -241,12 +241,16 @@ INLINE void line_tile(int rows, int vectors, bool whole, const struct grd_conv_l
             sum[r][v] = (vector){0} + (bias != NULL ? bias[r] : 0);
     for (int64_t k = 0; k < l->depth; k++, weights += rows) {
         const lane *const from = seen + l->taps[k];
+        vector x[MOST_LINE_VECTORS];
 #pragma GCC unroll 8
-        for (int v = 0; v < vectors; v++) {
-            const vector x = whole ? load_vector(from + v * LANES) : load_lanes(from, mask);
+        for (int v = 0; v < vectors; v++)
+            x[v] = whole ? load_vector(from + v * LANES) : load_lanes(from, mask);
 #pragma GCC unroll 8
-            for (int r = 0; r < rows; r++)
-                sum[r][v] += weights[r] * x;
+        for (int r = 0; r < rows; r++) {
+            const lane weight = weights[r];
+#pragma GCC unroll 8
+            for (int v = 0; v < vectors; v++)
+                sum[r][v] += weight * x[v];
         }
     }
 #pragma GCC unroll 8
@@ -276,8 +280,8 @@ INLINE void lines_of_rows(int rows, const struct grd_conv_line *l)
     const int vectors = vectors_beside(rows);
     for (int64_t line = 0; line < l->lines; line++) {
         int64_t first = line_tiles(rows, vectors, l, line, 0);
-        if (vectors > 3)
-            first = line_tiles(rows, vectors / 2, l, line, first);
+        if (vectors > 2)
+            first = line_tiles(rows, (vectors + 1) / 2, l, line, first);
         if (vectors > 1)
             first = line_tiles(rows, 1, l, line, first);
         if (first < l->n)
