@@ -186,7 +186,7 @@ bool grd_conv_is_direct(const struct grd_conv *c)
     struct grd_conv_run r;
     describe(c, &r);
     const double copied = (double)r.source_sample;
-    return copied < (double)most && copied <= 4 * elements + 4096;
+    return copied < (double)most && copied <= 4 * elements + GRD_CONV_LEAST_COPIED;
 }
 
 /* True if the kernel can read the source where it lies: lines want the rows of a plane to be neighbours. */
