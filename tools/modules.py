@@ -10,6 +10,7 @@ samples are equal and why the first of the others is not. PYTHONPATH holds the p
 import argparse
 import dataclasses
 import fnmatch
+import importlib
 import itertools
 import sys
 import types
@@ -67,8 +68,9 @@ def to_gradus(value, memo=None):
 
 
 def module_to_gradus(module, memo):
-    """A module with the same attributes, as unpickling would make it; of the nearest public class."""
-    kind = next(getattr(gradus.nn, base.__name__) for base in type(module).__mro__ if hasattr(gradus.nn, base.__name__))
+    """A module with the same attributes, as unpickling would make it; its class is found by its module and name."""
+    home = importlib.import_module(type(module).__module__.replace("torch", "gradus", 1))
+    kind = getattr(home, type(module).__name__)
     result = kind.__new__(kind)
     result.__setstate__(to_gradus(module.__dict__, memo))
     return result

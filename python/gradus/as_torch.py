@@ -101,7 +101,7 @@ def main(arguments=None):
     elif option.startswith("-") and option != "-":
         sys.exit(f"{_USAGE}\nunknown option {option}")
     else:
-        what, sys.argv = option, arguments
+        what, sys.argv = os.path.abspath(option) if os.path.isfile(option) else option, arguments
     install()
     _hide_own_frames()
     if option == "-m":

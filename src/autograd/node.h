@@ -309,7 +309,7 @@ struct grd_op_call {
     const grd_op *op;
     const struct grd_derivative *derivative;
     const grd_value *args;
-    grd_tensor *const *results; /* all, of a list too */
+    grd_tensor **results; /* all, of a list too; of the caller, who reads them again */
     int64_t nresults;
     uint64_t needs;        /* differentiable arguments that require gradients */
     grd_tensor *self_copy; /* saved instead of the tensor that is about to be overwritten; NULL: none is */

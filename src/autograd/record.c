@@ -64,12 +64,34 @@ static inline bool is_argument(const struct grd_op_call *call, const grd_tensor 
     return false;
 }
 
+static bool shares_storage(const grd_value *value, const grd_tensor *t)
+{
+    if (value->kind == GRD_KIND_TENSOR)
+        return value->v.tensor != NULL && value->v.tensor->storage == t->storage;
+    for (int64_t i = 0; value->kind == GRD_KIND_TENSORS && i < value->v.tensors.n; i++)
+        if (value->v.tensors.data[i]->storage == t->storage)
+            return true;
+    return false;
+}
+
+/* Result i of a composite, which may be a view of what the composite made inside. Such a one becomes a tensor of its own: nothing is recorded of its base. */
+static __attribute__((noinline)) grd_tensor *own_result(const struct grd_op_call *call, int64_t i)
+{
+    grd_tensor *result = call->results[i];
+    for (int k = 0; k < call->op->nargs; k++)
+        if (shares_storage(&call->args[k], result))
+            return result;
+    return call->op->composite ? (call->results[i] = grd_new_detached(result)) : result;
+}
+
 /* Makes result i of a call an output of the node, when it carries a gradient. The node is made for the first such result, which takes the
  * reference it comes with. */
 GRD_INLINE void record_result(const struct grd_op_call *call, struct grd_node **node, int64_t i)
 {
     grd_tensor *result = call->results[i];
     if (!grd_dtype_carries(result->dtype) || is_argument(call, result))
+        return;
+    if (GRD_UNLIKELY(result->base != NULL) && grd_is_failed(result = own_result(call, i)))
         return;
     if (*node != NULL)
         grd_node_keep(*node);
@@ -84,13 +106,15 @@ static __attribute__((noinline)) void record_several(struct grd_op_call *call, g
     const unsigned carrying = call->derivative->results;
     grd_tensor *results[GRD_MAX_RESULTS];
     struct grd_node *node = NULL;
-    call->results = op->returns_list ? ret_results[0].v.tensors.data : results;
+    call->results = op->returns_list ? (grd_tensor **)(uintptr_t)ret_results[0].v.tensors.data : results;
     call->nresults = op->returns_list ? ret_results[0].v.tensors.n : op->nresults;
     for (int i = 0; i < op->nresults && !op->returns_list; i++)
         results[i] = ret_results[i].v.tensor;
     for (int64_t i = 0; i < call->nresults && !grd_pending(); i++)
         if (carrying >> (op->returns_list ? 0 : i) & 1)
             record_result(call, &node, i);
+    for (int i = 0; i < op->nresults && !op->returns_list; i++)
+        ret_results[i].v.tensor = results[i];
 }
 
 static inline void record_results(const grd_op *op, const grd_value *args, uint64_t needs, grd_value *ret_results)

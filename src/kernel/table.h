@@ -43,20 +43,6 @@ struct grd_pool_row;          /* kernel/pool.h */
 struct grd_conv_row;          /* kernel/conv.h */
 struct grd_resample_row;      /* kernel/resample.h */
 struct grd_grid_row;          /* kernel/grid.h */
-struct grd_lines_block;       /* kernel/lines.h */
-struct grd_reduce_row;        /* kernel/reduce.h */
-struct grd_product_kernels;   /* kernel/gemm.h */
-struct grd_index_kernels;     /* kernel/index.h */
-struct grd_random_kernels;    /* kernel/random.h */
-struct grd_order_row;         /* kernel/order.h */
-struct grd_optim_row;         /* kernel/optim.h */
-struct grd_nll_row;           /* kernel/nll.h */
-struct grd_range_row;         /* kernel/range.h */
-struct grd_decomposition_row; /* kernel/decomposition.h */
-struct grd_channels_row;      /* kernel/channels.h */
-struct grd_attention_row;     /* kernel/attention.h */
-struct grd_distance_block;    /* kernel/distance.h */
-struct grd_pool_row;          /* kernel/pool.h */
 
 struct grd_kernel_table {
     const char *isa;

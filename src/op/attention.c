@@ -329,9 +329,12 @@ grd_tensor *op_scaled_dot_product_attention(grd_tensor *query, grd_tensor *key, 
     struct arguments x = {query, key, value, attn_mask};
     int64_t dim, sizes[GRD_MAX_DIMS];
     bool grouped = false;
-    if (!check_arguments(query, key, value, attn_mask, dropout_p) || (attn_mask != NULL && !grd_wrap_dim(attn_mask, -2, &dim)))
+    if (!check_arguments(query, key, value, attn_mask, dropout_p) ||
+        (attn_mask != NULL && query->ndim == 4 && !grd_wrap_dim(attn_mask, -2, &dim)))
         return grd_failed;
-    const bool ordered = takes_kernel(query, key, value, attn_mask, dropout_p, enable_gqa);
+    while (x.mask != NULL && x.mask->ndim < 2)
+        x.mask = grd_unsqueeze(x.mask, 0);
+    const bool ordered = takes_kernel(query, key, value, x.mask, dropout_p, enable_gqa);
     if (is_causal && attn_mask != NULL && !ordered)
         return grd_fail(GRD_ERROR_RUNTIME, "_scaled_dot_product_attention: Explicit attn_mask should not be set when is_causal=True");
     if ((enable_gqa && !group_heads(&x, is_causal, &grouped)) || !broadcast_batches(&x))

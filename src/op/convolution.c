@@ -125,14 +125,16 @@ static bool find_places(struct grd_conv *c, int64_t n)
         if (__builtin_mul_overflow(c->padding[i], 2, padded + i) || __builtin_add_overflow(padded[i], c->image[i], padded + i))
             return grd_raise(GRD_ERROR_RUNTIME, "Given padding=%lld, expected padding to be at most %lld", (long long)c->padding[i],
                              (long long)(INT64_MAX / 2));
-        fits = reach(c, i, spanned + i) && spanned[i] <= padded[i] && fits;
+        const bool known = reach(c, i, spanned + i);
+        spanned[i] = known ? spanned[i] : INT64_MAX;
+        fits = known && spanned[i] <= padded[i] && fits;
         c->places[i] = fits ? (padded[i] - spanned[i]) / c->stride[i] + 1 : 0;
     }
     return fits ||
            grd_raise(
                GRD_ERROR_RUNTIME,
                "Calculated padded input size per channel: (%s). Kernel size: (%s). Kernel size can't be greater than actual input size",
-               sizes_text(padded, n), sizes_text(c->kernel, n));
+               sizes_text(padded, n), sizes_text(spanned, n));
 }
 
 /* Works out the size of the image of a transposed convolution. */
@@ -174,11 +176,11 @@ static bool check_dtypes(const grd_tensor *input, const grd_tensor *weight, cons
 {
     const grd_dtype dtype = (grd_dtype)input->dtype;
     if (bias != NULL && bias->dtype != dtype)
-        return grd_raise(GRD_ERROR_RUNTIME, "Input type (%s) and bias type (%s) should be the same", grd_limits[dtype].type,
-                         grd_limits[bias->dtype].type);
+        return grd_raise(GRD_ERROR_RUNTIME, "Input type (%s) and bias type (%s) should be the same", grd_dtype_c_name(dtype),
+                         grd_dtype_c_name((grd_dtype)bias->dtype));
     if (weight->dtype != dtype)
-        return grd_raise(GRD_ERROR_RUNTIME, "expected scalar type %s but found %s", grd_dtype_type_name(dtype),
-                         grd_dtype_type_name((grd_dtype)weight->dtype));
+        return grd_raise(GRD_ERROR_RUNTIME, "Input type (%s) and weight type (%s) should be the same", grd_dtype_c_name(dtype),
+                         grd_dtype_c_name((grd_dtype)weight->dtype));
     return grd_product_exists(dtype) || grd_raise_no_kernel("convolution", dtype);
 }
 

@@ -10,7 +10,7 @@
 #include "base/parallel.h"
 #include "op/product.h"
 
-enum { WAVE_BYTES = 32 << 20 /* of copies with a border, if those are of more than one sample */ };
+enum { WAVE_BYTES = 3 << 18 /* of copies with a border, if those are of more than one item */ };
 
 static int64_t floor_div(int64_t a, int64_t b)
 {
@@ -97,6 +97,7 @@ static void find_phases(struct grd_conv_run *r)
             reach(&phase->axes[d], low + d, high + d);
         phase->offsets = r->noffsets;
         phase->weights = r->weights;
+        phase->nchains = 0;
         r->noffsets += r->channels * phase->taps;
         r->weights += r->channels * phase->taps * r->width;
         r->places += phase->places;
@@ -108,6 +109,27 @@ static void find_phases(struct grd_conv_run *r)
 }
 
 /* ---- Whether, and with how much memory ------------------------------------------------------------------------------------------------- */
+
+/* Finds where the elements of a copy are, and how many items are copied at a time. */
+static void find_copy(struct grd_conv_run *r)
+{
+    const struct grd_conv *c = r->c;
+    int64_t size = 1;
+    for (int d = GRD_CONV_DIMS - 1; d >= 0; d--) {
+        r->source[d] = size;
+        size *= grd_conv_pieces(r->extent[d], r->split[d]);
+    }
+    for (int d = GRD_CONV_DIMS - 1; d >= 0; d--) {
+        r->part[d] = size;
+        size *= r->split[d];
+    }
+    r->source_channel = size;
+    r->source_sample = c->groups * r->channels * size;
+    const int64_t least = c->kind == GRD_CONV_WEIGHT ? c->batch : 1;
+    r->is_local = r->is_lines && r->channels * size * r->size <= GRD_CONV_LOCAL_BYTES && (c->kind != GRD_CONV_WEIGHT || r->channels == 1);
+    const int64_t all = c->batch * c->groups, most = grd_greatest(1, WAVE_BYTES / (least * r->channels * size * r->size));
+    r->wave = r->is_local ? all : least * grd_conv_pieces(all / least, grd_conv_pieces(all / least, most));
+}
 
 /* All that follows from shapes; strides of the source are those of a copy. */
 static void describe(const struct grd_conv *c, struct grd_conv_run *r)
@@ -129,17 +151,11 @@ static void describe(const struct grd_conv *c, struct grd_conv_run *r)
     r->taps = grd_conv_product(c->kernel);
     r->is_lines = r->rows < r->kernel->lanes / 2;
     r->width = r->is_lines ? r->rows : grd_conv_pieces(r->rows, r->kernel->lanes) * r->kernel->lanes;
-    r->split = r->is_lines && !image ? c->stride[2] : 1;
+    for (int d = 0; d < GRD_CONV_DIMS; d++)
+        r->split[d] = r->is_lines && !image ? c->stride[d] : 1;
     r->size_seen = image ? c->places : c->image;
     find_phases(r);
-    r->source[2] = 1;
-    r->source[1] = grd_conv_pieces(r->extent[2], r->split) * r->split;
-    r->source[0] = r->extent[1] * r->source[1];
-    r->source_channel = r->extent[0] * r->source[0];
-    r->source_sample = c->groups * r->channels * r->source_channel;
-    r->wave = grd_least(c->batch, grd_greatest(1, WAVE_BYTES / (r->source_sample * r->size)));
-    if (c->kind == GRD_CONV_WEIGHT)
-        r->wave = c->batch;
+    find_copy(r);
 }
 
 bool grd_conv_is_direct(const struct grd_conv *c)
@@ -164,16 +180,19 @@ bool grd_conv_is_direct(const struct grd_conv *c)
     return copied < (double)most && copied <= 4 * elements + 4096;
 }
 
-/* True if the kernel can read the source where it lies. */
+/* True if the kernel can read the source where it lies: lines want the rows of a plane to be neighbours. */
 static bool lies_well(const struct grd_conv_run *r, const grd_tensor *seen)
 {
     double reach = 0;
     for (int d = 0; d < GRD_CONV_DIMS; d++)
-        if (r->extent[d] != r->size_seen[d])
+        if (r->extent[d] != r->size_seen[d] || r->split[d] != 1)
             return false;
     for (int d = 0; d < seen->ndim; d++)
         reach += (double)(seen->sizes[d] - 1) * (double)llabs(seen->strides[d]);
-    return r->widen == NULL && reach < INT32_MAX && (!r->is_lines || (r->split == 1 && seen->strides[seen->ndim - 1] == 1));
+    for (int d = seen->ndim - 1, last = GRD_CONV_DIMS - 1; r->is_lines && last >= 0 && r->size_seen[last] != 1; d--, last--)
+        if (seen->strides[d] != r->source[last])
+            return false;
+    return r->widen == NULL && reach < INT32_MAX;
 }
 
 static size_t rounded(int64_t bytes)
@@ -183,80 +202,120 @@ static size_t rounded(int64_t bytes)
 
 /* The parts of scratch, one after the other. */
 struct parts {
-    size_t offsets, packed, copy, left, all;
+    size_t offsets, chains, packed, copy, left, all;
 };
 
-static struct parts parts_of(const struct grd_conv_run *r, bool is_copied)
+static struct parts parts_of(const struct grd_conv_run *r)
 {
     const struct grd_conv *c = r->c;
     const bool weight = c->kind == GRD_CONV_WEIGHT;
     const int64_t multiplied = weight ? c->batch * c->groups * r->rows * r->places : c->groups * c->outer * c->inner * r->taps;
     struct parts parts;
     parts.offsets = 64;
-    parts.packed = parts.offsets + rounded(r->noffsets * (int64_t)sizeof(int32_t));
+    parts.chains = parts.offsets + rounded(r->noffsets * (int64_t)sizeof(int32_t));
+    parts.packed = parts.chains + (r->is_lines && !weight ? rounded(r->noffsets * (int64_t)sizeof(struct grd_conv_chain)) : 0);
     parts.copy = parts.packed + rounded(r->is_lines ? grd_conv_lines_bytes(r) : grd_conv_panels_bytes(r));
-    parts.left = parts.copy + (is_copied ? rounded(r->wave * r->source_sample * r->size) : 0);
+    parts.left = parts.copy + (r->is_copied && !r->is_local ? rounded(r->wave * r->channels * r->source_channel * r->size) : 0);
     parts.all = parts.left + (r->widen != NULL ? rounded(multiplied * r->size) : 0);
     return parts;
+}
+
+/* Decides how the source is read. */
+static void settle(struct grd_conv_run *r, const grd_tensor *seen)
+{
+    r->seen = seen;
+    r->is_copied = !lies_well(r, seen);
+    r->is_local = r->is_local && r->is_copied;
+    r->wave = r->is_copied ? r->wave : r->c->batch * r->c->groups;
 }
 
 bool grd_conv_prepare_direct(struct grd_plan *p)
 {
     struct grd_conv_run r;
     describe(grd_conv_of(p), &r);
-    p->scratch_bytes = parts_of(&r, !lies_well(&r, p->in[0])).all;
+    settle(&r, p->in[0]);
+    p->scratch_bytes = parts_of(&r).all;
     return true;
 }
 
 /* ---- Before the tasks ---------------------------------------------------------------------------------------------------------------- */
 
-/* A row of the source, whose elements are `step` apart, to the copy: if it is split, those of one remainder by the split after those of another. */
+/* Where an element along a dimension is in a copy. */
+static int64_t place_in_copy(const struct grd_conv_run *r, int dim, int64_t i)
+{
+    return i % r->split[dim] * r->part[dim] + i / r->split[dim] * r->source[dim];
+}
+
+/* A row of the source, whose elements are `step` apart, to the copy. */
 static void copy_row(const struct grd_conv_run *r, const char *row, int64_t step, char *to)
 {
-    const int64_t n = r->size_seen[2], before = r->before[2], part = r->source[1] / r->split;
-    for (int64_t i = 0; i < r->split && i < n; i++)
-        r->cast((n - i - 1) / r->split + 1,
-                (char *const[]){to + ((i + before) % r->split * part + (i + before) / r->split) * r->size,
-                                (char *)(uintptr_t)row + i * step * r->itemsize},
-                (const int64_t[]){r->size, r->split * step * r->itemsize}, NULL);
+    const int64_t n = r->size_seen[2], before = r->before[2], split = r->split[2];
+    for (int64_t i = 0; i < split && i < n; i++)
+        r->cast((n - i - 1) / split + 1,
+                (char *const[]){to + place_in_copy(r, 2, i + before) * r->size, (char *)(uintptr_t)row + i * step * r->itemsize},
+                (const int64_t[]){r->size, split * step * r->itemsize}, NULL);
 }
 
-/* Rows of a plane, `row` elements apart. */
+/* Rows of a plane, `row` elements apart: those of one remainder after those of another. */
 static void copy_rows(const struct grd_conv_run *r, const char *from, int64_t row, int64_t step, char *to)
 {
-    if (r->widen == NULL && step == 1)
-        r->kernel->copy(&(struct grd_conv_copy){.nrows = r->size_seen[1],
-                                                .n = r->size_seen[2],
-                                                .before = r->before[2],
-                                                .split = r->split,
-                                                .part = r->source[1] / r->split,
-                                                .from = from,
-                                                .to = to,
-                                                .from_row = row,
-                                                .to_row = r->source[1]});
-    else
-        for (int64_t i = 0; i < r->size_seen[1]; i++)
-            copy_row(r, from + i * row * r->itemsize, step, to + i * r->source[1] * r->size);
+    const int64_t split = r->split[1], all = r->size_seen[1];
+    for (int64_t first = 0; first < split && first < all; first++) {
+        const char *rows = from + first * row * r->itemsize;
+        char *const part = to + place_in_copy(r, 1, r->before[1] + first) * r->size;
+        const int64_t n = (all - first - 1) / split + 1;
+        if (r->widen == NULL && step == 1)
+            r->kernel->copy(&(struct grd_conv_copy){.nrows = n,
+                                                    .n = r->size_seen[2],
+                                                    .before = r->before[2],
+                                                    .split = r->split[2],
+                                                    .part = r->part[2],
+                                                    .from = rows,
+                                                    .to = part,
+                                                    .from_row = split * row,
+                                                    .to_row = r->source[1]});
+        else
+            for (int64_t i = 0; i < n; i++)
+                copy_row(r, rows + i * split * row * r->itemsize, step, part + i * r->source[1] * r->size);
+    }
 }
 
-/* Planes [begin, end), of all channels of the wave's samples, into the copy, with their borders. */
-static void copy_planes(int64_t begin, int64_t end, void *context)
+static void copy_plane(const struct grd_conv_run *r, int64_t item, int64_t channel, char *to)
 {
-    const struct grd_conv_run *r = context;
     const grd_tensor *t = r->seen;
-    const int64_t channels = r->c->groups * r->channels, n = t->ndim, dims = r->seen_dims;
+    const int64_t n = t->ndim, dims = r->seen_dims;
     int64_t strides[GRD_CONV_DIMS] = {0};
     for (int64_t d = 0; d < dims; d++)
         strides[GRD_CONV_DIMS - dims + d] = t->strides[n - dims + d];
+    const int64_t sample = n == dims + 2 ? grd_conv_sample(r, item) * t->strides[0] : 0;
+    const char *from = t->data + (sample + (grd_conv_group(r, item) * r->channels + channel) * t->strides[n - dims - 1]) * r->itemsize;
+    for (int64_t i = 0; i < r->size_seen[0]; i++)
+        copy_rows(r, from + i * strides[0] * r->itemsize, strides[1], strides[2], to + place_in_copy(r, 0, r->before[0] + i) * r->size);
+}
+
+const char *grd_conv_copy_item(const struct grd_conv_run *r, int64_t item, char *to)
+{
+    for (int64_t channel = 0; channel < r->channels; channel++)
+        copy_plane(r, item, channel, to + channel * r->source_channel * r->size);
+    return to;
+}
+
+/* Planes [begin, end), of all channels of the wave's items, into the copy, within the zeros of their borders. */
+static void copy_planes(int64_t begin, int64_t end, void *context)
+{
+    const struct grd_conv_run *r = context;
     for (int64_t plane = begin; plane < end; plane++) {
-        const int64_t sample = r->first_sample + plane / channels, channel = plane % channels;
-        const char *from = t->data + ((n == dims + 2 ? sample * t->strides[0] : 0) + channel * t->strides[n - dims - 1]) * r->itemsize;
         char *const to = r->copy + plane * r->source_channel * r->size;
-        memset(to, 0, (size_t)(r->source_channel * r->size));
-        for (int64_t i = 0; i < r->size_seen[0]; i++)
-            copy_rows(r, from + i * strides[0] * r->itemsize, strides[1], strides[2],
-                      to + ((r->before[0] + i) * r->source[0] + r->before[1] * r->source[1]) * r->size);
+        if (r->first_item == 0)
+            memset(to, 0, (size_t)(r->source_channel * r->size));
+        copy_plane(r, r->first_item + plane / r->channels, plane % r->channels, to);
     }
+}
+
+int64_t grd_conv_tap_offset(const struct grd_conv_run *r, const struct grd_conv_phase *phase, int dim, int64_t tap)
+{
+    const int64_t i = phase->axes[dim].origin + r->before[dim] + tap * phase->axes[dim].tap_stride;
+    return r->is_copied ? place_in_copy(r, dim, i) : i * r->source[dim];
 }
 
 /* Writes the offsets of the taps of all channels, phase by phase. */
@@ -269,13 +328,9 @@ static void fill_offsets(struct grd_conv_run *r)
         for (int64_t channel = 0; channel < r->channels; channel++)
             for (int64_t j = 0; j < a[0].ntaps; j++)
                 for (int64_t k = 0; k < a[1].ntaps; k++)
-                    for (int64_t l = 0; l < a[2].ntaps && phase->taps > 0; l++) {
-                        const int64_t last = a[2].origin + r->before[2] + l * a[2].tap_stride;
-                        *to++ = (int32_t)(channel * r->source_channel + (a[0].origin + r->before[0] + j * a[0].tap_stride) * r->source[0] +
-                                          (a[1].origin + r->before[1] + k * a[1].tap_stride) * r->source[1] +
-                                          (r->split == 1 ? last * r->source[2]
-                                                         : last % r->split * (r->source[1] / r->split) + last / r->split));
-                    }
+                    for (int64_t l = 0; l < a[2].ntaps && phase->taps > 0; l++)
+                        *to++ = (int32_t)(channel * r->source_channel + grd_conv_tap_offset(r, phase, 0, j) +
+                                          grd_conv_tap_offset(r, phase, 1, k) + grd_conv_tap_offset(r, phase, 2, l));
     }
 }
 
@@ -283,8 +338,8 @@ void grd_conv_fill_places(const struct grd_conv_run *r, const struct grd_conv_ph
 {
     const struct grd_conv_axis *a = phase->axes;
     const int64_t counts[GRD_CONV_DIMS] = {a[0].count, a[1].count, a[2].count};
-    const int64_t steps[GRD_CONV_DIMS] = {a[0].source_step * r->source[0], a[1].source_step * r->source[1],
-                                          a[2].source_step / r->split * r->source[2]};
+    const int64_t steps[GRD_CONV_DIMS] = {a[0].source_step / r->split[0] * r->source[0], a[1].source_step / r->split[1] * r->source[1],
+                                          a[2].source_step / r->split[2] * r->source[2]};
     grd_windows_offsets(counts, steps, first, n, to);
 }
 
@@ -296,20 +351,34 @@ int64_t grd_conv_place_at(const struct grd_conv_run *r, const struct grd_conv_ph
     return ((a[0].first + j * a[0].step) * sizes[1] + a[1].first + k * a[1].step) * sizes[2] + a[2].first + l * a[2].step;
 }
 
-void grd_conv_pack_weights(const struct grd_conv_run *r, int64_t group, const struct grd_conv_phase *phase, int64_t first, int64_t width,
-                           char *packed)
+/* True if the phase sees through all taps of the kernel, in order. */
+static bool has_all_taps(const struct grd_conv_run *r, const struct grd_conv_phase *phase)
+{
+    for (int d = 0; d < GRD_CONV_DIMS; d++)
+        if (phase->axes[d].ntaps != r->c->kernel[d] || (phase->axes[d].ntaps > 1 && phase->axes[d].tap_step != 1))
+            return false;
+    return true;
+}
+
+void grd_conv_pack_channels(const struct grd_conv_run *r, int64_t group, const struct grd_conv_phase *phase, int64_t first, int64_t width,
+                            int64_t begin, int64_t end, char *to)
 {
     const bool image = r->c->kind == GRD_CONV_IMAGE;
     const int64_t of_channel = image ? r->c->inner * r->taps : r->taps, of_row = image ? r->taps : r->c->inner * r->taps;
     const int64_t columns = grd_least(width, r->rows - first);
     const struct grd_conv_axis *a = phase->axes;
     const char *from = r->left + (group * r->c->outer * r->c->inner * r->taps + first * of_row) * r->size;
-    char *to = packed + (group * r->weights + phase->weights + r->channels * phase->taps * first) * r->size;
     if (!image) { /* taps of all channels are neighbours */
-        r->product->pack(r->channels * r->taps, columns, width, from, 1, of_row, to);
+        r->product->pack((end - begin) * r->taps, columns, width, from + begin * of_channel * r->size, 1, of_row, to);
         return;
     }
-    for (int64_t channel = 0; channel < r->channels && phase->taps > 0; channel++)
+    const bool has_all = has_all_taps(r, phase);
+    for (int64_t channel = begin; channel < end && phase->taps > 0; channel++) {
+        if (has_all) {
+            r->product->pack(r->taps, columns, width, from + channel * of_channel * r->size, 1, of_row, to);
+            to += r->taps * width * r->size;
+            continue;
+        }
         for (int64_t j = 0; j < a[0].ntaps; j++)
             for (int64_t k = 0; k < a[1].ntaps; k++) {
                 const int64_t tap =
@@ -317,6 +386,14 @@ void grd_conv_pack_weights(const struct grd_conv_run *r, int64_t group, const st
                 r->product->pack(a[2].ntaps, columns, width, from + (channel * of_channel + tap) * r->size, a[2].tap_step, of_row, to);
                 to += a[2].ntaps * width * r->size;
             }
+    }
+}
+
+void grd_conv_pack_weights(const struct grd_conv_run *r, int64_t group, const struct grd_conv_phase *phase, int64_t first, int64_t width,
+                           char *packed)
+{
+    grd_conv_pack_channels(r, group, phase, first, width, 0, r->channels,
+                           packed + (group * r->weights + phase->weights + r->channels * phase->taps * first) * r->size);
 }
 
 void grd_conv_write(const struct grd_conv_run *r, const struct grd_conv_phase *phase, int64_t sample, int64_t channel, int64_t columns,
@@ -360,7 +437,6 @@ static void read_source(struct grd_conv_run *r)
     r->source_channel = t->strides[t->ndim - dims - 1];
     for (int64_t d = 0; d < dims; d++)
         r->source[GRD_CONV_DIMS - dims + d] = t->strides[t->ndim - dims + d];
-    r->wave = r->c->batch;
 }
 
 void grd_conv_run_direct(const struct grd_plan *p)
@@ -370,13 +446,13 @@ void grd_conv_run_direct(const struct grd_plan *p)
     const bool channels_last = !grd_has(result, GRD_FLAG_CONTIGUOUS), weight = c->kind == GRD_CONV_WEIGHT;
     struct grd_conv_run r;
     describe(c, &r);
-    r.seen = p->in[0];
-    r.is_copied = !lies_well(&r, r.seen);
+    settle(&r, p->in[0]);
     r.seen_dims = weight ? result->ndim - 2 : p->in[1]->ndim - 2;
     r.cast = r.widen != NULL ? r.widen : grd_cast_kernel(c->dtype, c->dtype);
-    const struct parts parts = parts_of(&r, r.is_copied);
+    const struct parts parts = parts_of(&r);
     char *const scratch = (char *)((uintptr_t)p->scratch & ~(uintptr_t)63);
     r.offsets = (int32_t *)(void *)(scratch + parts.offsets);
+    r.chains = (struct grd_conv_chain *)(void *)(scratch + parts.chains);
     r.packed = scratch + parts.packed;
     r.copy = scratch + parts.copy;
     r.left = in_computed(&r, p->in[1], scratch + parts.left);
@@ -392,13 +468,13 @@ void grd_conv_run_direct(const struct grd_plan *p)
         grd_conv_lines_begin(&r);
     else
         grd_conv_panels_begin(&r);
-    for (r.first_sample = 0; r.first_sample < c->batch; r.first_sample += r.wave) {
-        const int64_t samples = grd_least(r.wave, c->batch - r.first_sample);
-        if (r.is_copied)
-            grd_parallel_for(0, samples * c->groups * r.channels, grd_greatest(1, (1 << 14) / r.source_channel), copy_planes, &r);
+    for (r.first_item = 0; r.first_item < c->batch * c->groups; r.first_item += r.wave) {
+        const int64_t items = grd_least(r.wave, c->batch * c->groups - r.first_item);
+        if (r.is_copied && !r.is_local)
+            grd_parallel_for(0, items * r.channels, grd_greatest(1, (1 << 14) / r.source_channel), copy_planes, &r);
         if (r.is_lines)
-            grd_conv_lines_run(&r, samples);
+            grd_conv_lines_run(&r, items);
         else
-            grd_conv_panels_run(&r, samples);
+            grd_conv_panels_run(&r, items);
     }
 }

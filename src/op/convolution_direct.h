@@ -4,7 +4,9 @@
  *   panels   channels of the result are lanes of vectors (convolution_panels.c)
  *   lines    for results of few channels: places are lanes (convolution_lines.c)
  *
- * The elements of an image are computed in phases, by their remainders by the strides: those of one see the same taps. Places are one phase. */
+ * The elements of an image are computed in phases, by their remainders by the strides: those of one see the same taps. Places are one phase.
+ *
+ * An item is a group of a sample. Items are run in waves, whose copies fit into a cache: sample by sample, or, for the gradient of a weight, group by group. */
 #ifndef GRD_OP_CONVOLUTION_DIRECT_H
 #define GRD_OP_CONVOLUTION_DIRECT_H
 
@@ -13,7 +15,11 @@
 #include "kernel/table.h"
 #include "op/convolution.h"
 
-enum { GRD_CONV_MOST_PHASES = 16, GRD_CONV_MOST_SLOTS = 16 /* tasks that have memory of their own at a time */ };
+enum {
+    GRD_CONV_MOST_PHASES = 16,
+    GRD_CONV_MOST_SLOTS = 16,          /* tasks that have memory of their own at a time */
+    GRD_CONV_LOCAL_BYTES = 16 * 1024 /* of an item that a task copies for itself, at most */
+};
 
 /* Along one dimension: place q, of `count`, is the element `first` + q * step of the result, and sees the element q * source_step + origin + j * tap_stride of the source
  * through the tap tap + j * tap_step, for j of `ntaps`. */
@@ -26,6 +32,7 @@ struct grd_conv_phase {
     int64_t places, taps; /* elements of the result, taps that they see */
     int64_t offsets;      /* where those of the taps of all channels begin, of all offsets */
     int64_t weights;      /* where the panels of a group begin, in elements */
+    int64_t nchains;
 };
 
 struct grd_conv_run {
@@ -38,13 +45,14 @@ struct grd_conv_run {
     bool is_lines;                   /* places are lanes, not channels */
     int64_t width;                   /* of what is packed of a tap of a channel: rows, in panels a multiple of the lanes */
 
-    /* The source as the kernel reads it: strides in elements. */
+    /* The source as the kernel reads it: strides in elements. A copy may be split, in parts of the elements whose places have one remainder, so that lanes are
+     * neighbours: the element i along a dimension is at i % split * part + i / split * source. */
     const int64_t *size_seen;
-    bool is_copied;
+    bool is_copied, is_local; /* a local copy is made by each task that reads it */
     int64_t before[GRD_CONV_DIMS], extent[GRD_CONV_DIMS]; /* zeros before it, and its size with those on both sides */
-    int64_t source_sample, source_channel, source[GRD_CONV_DIMS];
-    int64_t split; /* of a row of the copy: elements at places of one remainder are neighbours, so that lanes are, too */
-    int64_t wave;  /* samples that are copied at a time */
+    int64_t split[GRD_CONV_DIMS], part[GRD_CONV_DIMS], source[GRD_CONV_DIMS];
+    int64_t source_sample, source_channel;
+    int64_t wave; /* items at a time; of the gradient of a weight, all of some groups */
 
     int nphases;
     int64_t noffsets, weights, places; /* of all phases: offsets of taps, elements of weights of a group, elements of the result */
@@ -54,10 +62,11 @@ struct grd_conv_run {
     const char *from, *left, *bias;
     char *copy, *packed, *to;
     int32_t *offsets;
+    struct grd_conv_chain *chains; /* in lines, of all phases, each beginning where its offsets do */
     int64_t to_sample, to_row, to_column; /* strides of the result, in elements: of samples, channels, places */
     int64_t seen_dims;                    /* of the source, beside samples and channels */
     grd_loop_kernel *cast;                /* to what is computed in */
-    int64_t first_sample, first_task;     /* of the wave */
+    int64_t first_item, first_task, items; /* of the wave */
 
     struct grd_conv_phase phases[GRD_CONV_MOST_PHASES]; /* the last, since only so many of them are written */
 };
@@ -67,25 +76,58 @@ static inline int64_t grd_conv_pieces(int64_t n, int64_t size)
     return n / size + (n % size > 0);
 }
 
+static inline int64_t grd_conv_sample(const struct grd_conv_run *r, int64_t item)
+{
+    return r->c->kind == GRD_CONV_WEIGHT ? item % r->c->batch : item / r->c->groups;
+}
+
+static inline int64_t grd_conv_group(const struct grd_conv_run *r, int64_t item)
+{
+    return r->c->kind == GRD_CONV_WEIGHT ? item / r->c->batch : item % r->c->groups;
+}
+
+/* Elements from what a sample of the wave sees to what the next one does, where there is one group. */
+static inline int64_t grd_conv_seen_step(const struct grd_conv_run *r)
+{
+    return r->is_copied ? r->channels * r->source_channel : r->source_sample;
+}
+
+/* What an item of the wave sees. */
+static inline const char *grd_conv_seen(const struct grd_conv_run *r, int64_t item)
+{
+    const int64_t channel = r->channels * r->source_channel;
+    return r->from + (r->is_copied ? (item - r->first_item) * channel
+                                   : grd_conv_sample(r, item) * r->source_sample + grd_conv_group(r, item) * channel) *
+                         r->size;
+}
+
+/* Copies the planes of an item to `to`, which holds zeros or another item, and returns that. */
+const char *grd_conv_copy_item(const struct grd_conv_run *r, int64_t item, char *to);
+
+/* The part of a tap's offset that is due to one dimension. */
+int64_t grd_conv_tap_offset(const struct grd_conv_run *r, const struct grd_conv_phase *phase, int dim, int64_t tap);
+
 /* Where place `first`, and the n - 1 after it, begin in the source. */
 void grd_conv_fill_places(const struct grd_conv_run *r, const struct grd_conv_phase *phase, int64_t first, int64_t n, int32_t *to);
 /* The offset, in elements of a plane of the result, of a place of a phase, from which those of its row are `step` apart. */
 int64_t grd_conv_place_at(const struct grd_conv_run *r, const struct grd_conv_phase *phase, int64_t place);
 
-/* Packs the weights of `width` rows from `first` on, of a group and a phase, with one row of the panel for each tap of each channel, to their
- * place in `packed`, which holds those of all groups. */
+/* Packs the weights of `width` rows from `first` on, of a group and a phase: a row of the panel for each tap of channels [begin, end). */
+void grd_conv_pack_channels(const struct grd_conv_run *r, int64_t group, const struct grd_conv_phase *phase, int64_t first, int64_t width,
+                            int64_t begin, int64_t end, char *to);
+/* Packs those of all channels to their place in `packed`, which holds all groups. */
 void grd_conv_pack_weights(const struct grd_conv_run *r, int64_t group, const struct grd_conv_phase *phase, int64_t first, int64_t width,
                            char *packed);
 /* Writes sums to places [place, place + n) of one row and `columns` channels from `channel` on; strides of the sums are in elements. */
 void grd_conv_write(const struct grd_conv_run *r, const struct grd_conv_phase *phase, int64_t sample, int64_t channel, int64_t columns,
                     int64_t place, int64_t n, const char *sums, int64_t sums_place, int64_t sums_channel);
 
-/* Each way: the bytes of what is packed, what is done before the tasks, and the tasks, over samples of the wave or over all. */
+/* Each way: the bytes of what is packed, what is done before the waves, and a wave of items. */
 int64_t grd_conv_panels_bytes(const struct grd_conv_run *r);
 void grd_conv_panels_begin(struct grd_conv_run *r);
-void grd_conv_panels_run(struct grd_conv_run *r, int64_t samples);
+void grd_conv_panels_run(struct grd_conv_run *r, int64_t items);
 int64_t grd_conv_lines_bytes(const struct grd_conv_run *r);
 void grd_conv_lines_begin(struct grd_conv_run *r);
-void grd_conv_lines_run(struct grd_conv_run *r, int64_t samples);
+void grd_conv_lines_run(struct grd_conv_run *r, int64_t items);
 
 #endif

@@ -1,168 +1,264 @@
-/* Convolutions whose results have few channels, of each group: see convolution_direct.h. Places are lanes of vectors, each of which lies within one row. Depthwise ones
- * are of this kind: each channel is a group. */
+/* Convolutions whose results have few channels, of each group: see convolution_direct.h. Places are lanes of vectors. Depthwise ones are of this kind: each channel is a
+ * group.
+ *
+ * Where rows are short, places of a plane are counted as they lie in the source, whose rows are longer than theirs: so all that a block of rows sees is one line, and so
+ * are its sums. Those between the rows are computed, but not written. Of an image the phases of the last dimension are computed side by side, and woven into its rows.
+ *
+ * A small item is copied by each task that reads it, into memory of its own that stays in the first-level cache. */
 #include <string.h>
 
 #include "base/parallel.h"
 #include "op/convolution_direct.h"
 
 enum {
-    BLOCK_VECTORS = 32,
     BLOCK_TAPS = 32,
-    CHUNK = 64, /* vectors whose gradient is multiplied with all taps of a block before the next are */
+    SUMS = 4096,       /* of a block, at most */
+    MOST_CHAINED = 32, /* taps along the dimension of lines */
+    CHUNK = 1024, /* places whose gradient is multiplied with all taps of a block before the next are */
     MOST_LANES_BYTES = 64,
     TASK_WORK = 1 << 18 /* multiplications worth a task */
 };
 
-/* Vectors of a row of a phase, of all its rows. */
-static int64_t vectors_of_row(const struct grd_conv_run *r, const struct grd_conv_phase *phase)
-{
-    return grd_conv_pieces(phase->axes[2].count, r->kernel->lanes);
-}
-
-static int64_t vectors_of(const struct grd_conv_run *r, const struct grd_conv_phase *phase)
-{
-    return phase->axes[0].count * phase->axes[1].count * vectors_of_row(r, phase);
-}
-
-static int64_t all_vectors(const struct grd_conv_run *r)
-{
-    int64_t n = 0;
-    for (int i = 0; i < r->nphases; i++)
-        n += vectors_of(r, &r->phases[i]);
-    return n;
-}
-
-static int64_t vectors_bytes(const struct grd_conv_run *r)
-{
-    return (all_vectors(r) * (int64_t)sizeof(struct grd_conv_vector) + 63) / 64 * 64;
-}
-
 int64_t grd_conv_lines_bytes(const struct grd_conv_run *r)
 {
-    return vectors_bytes(r) + (r->c->kind == GRD_CONV_WEIGHT ? 0 : r->c->groups * r->weights * r->size);
+    return r->c->kind == GRD_CONV_WEIGHT ? 0 : r->c->groups * r->weights * r->size;
 }
 
 /* Items [begin, end): weights of a group and a phase. */
 static void pack_items(int64_t begin, int64_t end, void *context)
 {
     const struct grd_conv_run *r = context;
-    char *const packed = r->packed + vectors_bytes(r);
     for (int64_t item = begin; item < end; item++)
-        grd_conv_pack_weights(r, item / r->nphases, &r->phases[item % r->nphases], 0, r->rows, packed);
+        grd_conv_pack_weights(r, item / r->nphases, &r->phases[item % r->nphases], 0, r->rows, r->packed);
+}
+
+/* The tap, along the dimension of lines, that sees from a line what `tap` sees from the next one; or -1. */
+static int64_t next_of_chain(const struct grd_conv_run *r, const struct grd_conv_phase *phase, int64_t tap, int step)
+{
+    const int64_t wanted = grd_conv_tap_offset(r, phase, 1, tap) + step * r->source[1];
+    for (int64_t i = 0; i < phase->axes[1].ntaps; i++)
+        if (grd_conv_tap_offset(r, phase, 1, i) == wanted)
+            return i;
+    return -1;
+}
+
+/* Adds the chains of all channels that begin with `tap`. */
+static void add_chains(struct grd_conv_run *r, struct grd_conv_phase *phase, int64_t tap, int64_t count, int64_t next)
+{
+    const struct grd_conv_axis *a = phase->axes;
+    for (int64_t plane = 0; plane < r->channels * a[0].ntaps; plane++)
+        for (int64_t column = 0; column < a[2].ntaps; column++) {
+            const int64_t number = (plane * a[1].ntaps + tap) * a[2].ntaps + column;
+            r->chains[phase->offsets + phase->nchains++] = (struct grd_conv_chain){.tap = r->offsets[phase->offsets + number],
+                                                                                   .count = (int32_t)count,
+                                                                                   .weight = (int32_t)number,
+                                                                                   .step = (int32_t)((next - tap) * a[2].ntaps)};
+        }
+}
+
+/* Finds the chains of a phase: each begins with a tap that none is before, and is cut into parts of GRD_CONV_CHAIN. */
+static void find_chains(struct grd_conv_run *r, struct grd_conv_phase *phase)
+{
+    const int64_t taps = phase->taps > 0 ? phase->axes[1].ntaps : 0;
+    const bool is_chained = taps <= MOST_CHAINED && r->source[1] != 0;
+    for (int64_t first = 0; first < taps; first++) {
+        if (is_chained && next_of_chain(r, phase, first, -1) >= 0)
+            continue;
+        for (int64_t tap = first; tap >= 0;) {
+            const int64_t second = is_chained ? next_of_chain(r, phase, tap, 1) : -1;
+            int64_t past = second, count = 1;
+            for (; past >= 0 && count < GRD_CONV_CHAIN; count++)
+                past = next_of_chain(r, phase, past, 1);
+            add_chains(r, phase, tap, count, second);
+            tap = past;
+        }
+    }
 }
 
 void grd_conv_lines_begin(struct grd_conv_run *r)
 {
-    struct grd_conv_vector *to = (struct grd_conv_vector *)(void *)r->packed;
-    const int64_t lanes = r->kernel->lanes;
-    for (int i = 0; i < r->nphases; i++) {
-        const struct grd_conv_phase *phase = &r->phases[i];
-        const int64_t count = phase->axes[2].count;
-        for (int64_t place = 0; place < phase->places; place += count) {
-            const int64_t at = grd_conv_place_at(r, phase, place), step = phase->axes[2].step;
-            int32_t start;
-            grd_conv_fill_places(r, phase, place, 1, &start);
-            for (int64_t first = 0; first < count; first += lanes)
-                *to++ = (struct grd_conv_vector){(int32_t)(start + first), (int32_t)(at + first * step),
-                                                 (int32_t)grd_least(lanes, count - first)};
-        }
-    }
-    if (r->c->kind != GRD_CONV_WEIGHT)
-        grd_parallel_for(0, r->c->groups * r->nphases, 8, pack_items, r);
+    if (r->c->kind == GRD_CONV_WEIGHT)
+        return;
+    for (int i = 0; i < r->nphases && r->rows == 1; i++)
+        find_chains(r, &r->phases[i]);
+    grd_parallel_for(0, r->c->groups * r->nphases, 8, pack_items, r);
 }
 
 /* ---- Places and images ------------------------------------------------------------------------------------------------------------- */
 
-/* Sums of n vectors to a plane of the result. */
-static void write_row(const struct grd_conv_run *r, int64_t step, const struct grd_conv_vector *vectors, int64_t n, const char *sums,
-                      char *plane)
+/* Blocks of places that differ in their phase along the last dimension alone: of whole rows, as even as can be, or parts of one. */
+struct blocks {
+    const struct grd_conv_phase *phases; /* the first of those, of which there are `parts` */
+    bool is_one_line;                    /* rows are, with what lies between them */
+    bool is_straight;                    /* sums are written to their places in the result at once */
+    int64_t parts, part;                 /* sums of each, at most */
+    int64_t width;                       /* elements from a row of places to the next */
+    int64_t rows, columns;               /* of a block, at most */
+    int64_t in_plane, in_row, all;       /* blocks of the rows of a plane, of the columns of a row, of all */
+};
+
+static int64_t parts_of(const struct grd_conv_run *r)
+{
+    return r->c->kind == GRD_CONV_IMAGE ? r->c->stride[2] : 1;
+}
+
+static struct blocks blocks_of(const struct grd_conv_run *r, const struct grd_conv_phase *phases)
+{
+    const int64_t planes = phases->axes[0].count, rows = phases->axes[1].count, parts = parts_of(r);
+    struct blocks b = {.phases = phases, .parts = parts, .part = SUMS / (r->rows * parts), .rows = 1};
+    int64_t columns = 0;
+    for (int64_t i = 0; i < parts; i++)
+        columns = grd_greatest(columns, phases[i].axes[2].count);
+    b.width = grd_greatest(r->source[1], columns); /* where nothing is seen, rows may be longer than those of the source */
+    b.columns = grd_least(columns, b.part);
+    b.in_row = grd_conv_pieces(columns, b.part);
+    if (b.in_row == 1 && rows > 1 && b.width <= b.part)
+        b.rows = grd_conv_pieces(rows, grd_conv_pieces(rows, b.part / b.width));
+    b.in_plane = grd_conv_pieces(rows, b.rows);
+    b.all = planes * b.in_plane * b.in_row;
+    const int64_t lanes = r->kernel->lanes;
+    b.is_one_line = 4 * b.width < 3 * grd_conv_pieces(b.columns, lanes) * lanes;
+    b.is_straight = !b.is_one_line && parts == 1 && r->narrow == NULL && r->to_column == 1;
+    return b;
+}
+
+/* All blocks of an item; those of each phase, and of the ones beside it, to ret_blocks. */
+static int64_t all_blocks(const struct grd_conv_run *r, struct blocks ret_blocks[GRD_CONV_MOST_PHASES])
+{
+    int64_t all = 0;
+    for (int64_t i = 0; i < r->nphases; i += parts_of(r)) {
+        ret_blocks[i] = blocks_of(r, &r->phases[i]);
+        all += ret_blocks[i].all;
+    }
+    return all;
+}
+
+/* Sums of rows of a block to a plane of the result. */
+static void write_rows(const struct grd_conv_run *r, const struct blocks *b, int64_t n, int64_t columns, const char *sums, char *to,
+                       int64_t row)
 {
     if (r->narrow == NULL) {
-        r->kernel->put(n, vectors, sums, plane, r->to_column, step);
+        r->kernel->put(&(struct grd_conv_put){.n = n,
+                                              .columns = columns,
+                                              .sums = sums,
+                                              .parts = b->parts,
+                                              .part = r->rows * b->part,
+                                              .width = b->width,
+                                              .to = to,
+                                              .to_row = row,
+                                              .step = r->to_column});
         return;
     }
-    for (int64_t v = 0; v < n; v++)
-        r->narrow(vectors[v].count,
-                  (char *const[]){plane + vectors[v].place * r->to_column * r->itemsize,
-                                  (char *)(uintptr_t)sums + v * r->kernel->lanes * r->size},
-                  (const int64_t[]){step * r->itemsize, r->size}, NULL);
+    for (int64_t i = 0; i < n; i++)
+        for (int64_t part = 0; part < grd_least(b->parts, columns); part++)
+            r->narrow((columns - part - 1) / b->parts + 1,
+                      (char *const[]){to + (i * row + part * r->to_column) * r->itemsize,
+                                      (char *)(uintptr_t)sums + (part * r->rows * b->part + i * b->width) * r->size},
+                      (const int64_t[]){b->parts * r->to_column * r->itemsize, r->size}, NULL);
 }
 
-/* A block of vectors of a group of a sample of the wave. */
-static void run_block(const struct grd_conv_run *r, int64_t sample, int64_t group, const struct grd_conv_phase *phase,
-                      const struct grd_conv_vector *vectors, int64_t n)
+/* A block of places of an item, which sees what begins at `seen`. */
+static void run_block(const struct grd_conv_run *r, int64_t item, const char *seen, const struct blocks *b, int64_t block)
 {
-    _Alignas(64) char sums[BLOCK_VECTORS * GRD_CONV_LINE_ROWS * MOST_LANES_BYTES];
-    const int64_t row = n * r->kernel->lanes;
-    memset(sums, 0, (size_t)(r->rows * row * r->size));
-    for (int64_t i = 0; i < r->rows && r->bias != NULL; i++)
-        r->cast(row, (char *const[]){sums + i * row * r->size, (char *)(uintptr_t)r->bias + (group * r->rows + i) * r->itemsize},
-                (const int64_t[]){r->size, 0}, NULL);
-    r->kernel->lines(
-        &(struct grd_conv_lines){.nvectors = n,
-                                 .depth = r->channels * phase->taps,
-                                 .vectors = vectors,
-                                 .taps = r->offsets + phase->offsets,
-                                 .seen = r->from + (sample * r->source_sample + group * r->channels * r->source_channel) * r->size,
-                                 .weights = r->packed + vectors_bytes(r) + (group * r->weights + phase->weights) * r->size,
-                                 .sums = sums,
-                                 .nrows = (int)r->rows});
-    char *const to = r->to + ((r->first_sample + sample) * r->to_sample + group * r->rows * r->to_row) * r->itemsize;
-    for (int64_t i = 0; i < r->rows; i++)
-        write_row(r, phase->axes[2].step * r->to_column, vectors, n, sums + i * row * r->size, to + i * r->to_row * r->itemsize);
+    _Alignas(64) char sums[SUMS * 8];
+    char bias[GRD_CONV_LINE_ROWS * 8];
+    const struct grd_conv_axis *a = b->phases->axes;
+    const int64_t *sizes = r->c->kind == GRD_CONV_IMAGE ? r->c->image : r->c->places;
+    const int64_t plane = block / b->in_row / b->in_plane, row = block / b->in_row % b->in_plane * b->rows,
+                  column = block % b->in_row * b->columns;
+    const int64_t rows = grd_least(b->rows, a[1].count - row), group = grd_conv_group(r, item);
+    const int64_t columns = grd_least(b->columns * b->parts, sizes[2] - column * b->parts);
+    if (r->bias != NULL)
+        r->cast(r->rows, (char *const[]){bias, (char *)(uintptr_t)r->bias + group * r->rows * r->itemsize},
+                (const int64_t[]){r->size, r->itemsize}, NULL);
+    const int64_t at = ((a[0].first + plane * a[0].step) * sizes[1] + a[1].first + row * a[1].step) * sizes[2] + column * b->parts;
+    char *const to = r->to + (grd_conv_sample(r, item) * r->to_sample + group * r->rows * r->to_row + at * r->to_column) * r->itemsize;
+    const int64_t to_line = a[1].step * sizes[2] * r->to_column;
+    for (int64_t i = 0; i < b->parts; i++) {
+        const struct grd_conv_phase *phase = &b->phases[i];
+        const int64_t n = grd_least(b->columns, phase->axes[2].count - column);
+        if (n > 0)
+            r->kernel->line(&(struct grd_conv_line){.lines = b->is_one_line ? 1 : rows,
+                                                    .n = b->is_one_line ? (rows - 1) * b->width + n : n,
+                                                    .depth = r->channels * phase->taps,
+                                                    .nchains = phase->nchains,
+                                                    .taps = r->offsets + phase->offsets,
+                                                    .chains = r->chains + phase->offsets,
+                                                    .seen = seen + (plane * r->source[0] + row * r->source[1] + column) * r->size,
+                                                    .weights = r->packed + (group * r->weights + phase->weights) * r->size,
+                                                    .bias = r->bias != NULL ? bias : NULL,
+                                                    .sums = b->is_straight ? to : sums + phase->axes[2].first * r->rows * b->part * r->size,
+                                                    .seen_line = r->source[1],
+                                                    .sums_row = b->is_straight ? r->to_row : b->part,
+                                                    .sums_line = b->is_straight ? to_line : b->width,
+                                                    .nrows = (int)r->rows});
+    }
+    for (int64_t i = 0; i < r->rows && !b->is_straight; i++)
+        write_rows(r, b, rows, columns, sums + i * b->part * r->size, to + i * r->to_row * r->itemsize, to_line);
 }
 
-static int64_t blocks_of(const struct grd_conv_run *r)
-{
-    int64_t blocks = 0;
-    for (int i = 0; i < r->nphases; i++)
-        blocks += grd_conv_pieces(vectors_of(r, &r->phases[i]), BLOCK_VECTORS);
-    return blocks;
-}
-
-/* Tasks [begin, end): blocks of a group of a sample of the wave. */
+/* Tasks [begin, end): blocks of an item of the wave. */
 static void places_tasks(int64_t begin, int64_t end, void *context)
 {
     const struct grd_conv_run *r = context;
-    const int64_t blocks = blocks_of(r);
-    for (int64_t task = begin; task < end; task++) {
-        const struct grd_conv_vector *vectors = (const struct grd_conv_vector *)(const void *)r->packed;
-        const struct grd_conv_phase *phase = r->phases;
-        int64_t within = task % blocks;
-        for (; within >= grd_conv_pieces(vectors_of(r, phase), BLOCK_VECTORS); phase++) {
-            within -= grd_conv_pieces(vectors_of(r, phase), BLOCK_VECTORS);
-            vectors += vectors_of(r, phase);
+    struct blocks blocks[GRD_CONV_MOST_PHASES];
+    const int64_t all = all_blocks(r, blocks), parts = parts_of(r);
+    _Alignas(64) char copy[GRD_CONV_LOCAL_BYTES];
+    if (r->is_local)
+        memset(copy, 0, (size_t)(r->channels * r->source_channel * r->size));
+    for (int64_t task = begin; task < end;) {
+        const int64_t item = r->first_item + task / all;
+        const char *const seen = r->is_local ? grd_conv_copy_item(r, item, copy) : grd_conv_seen(r, item);
+        int64_t block = task % all;
+        for (int64_t i = 0; i < r->nphases && task < end; i += parts) {
+            for (; block < blocks[i].all && task < end; block++, task++)
+                run_block(r, item, seen, &blocks[i], block);
+            block -= blocks[i].all;
         }
-        run_block(r, task / blocks / r->c->groups, task / blocks % r->c->groups, phase, vectors + within * BLOCK_VECTORS,
-                  grd_least(BLOCK_VECTORS, vectors_of(r, phase) - within * BLOCK_VECTORS));
     }
 }
 
 /* ---- Weights ---------------------------------------------------------------------------------------------------------------------------- */
 
+/* Adds what an item, which sees what begins at `seen`, gives to taps from `first` on: its planes by lines, or by parts of one. */
+static void add_item(const struct grd_conv_run *r, int64_t item, const char *seen, int64_t first, int64_t taps, char *lanes)
+{
+    const struct grd_conv_axis *a = r->phases[0].axes;
+    const int64_t columns = a[2].count, lines = grd_greatest(1, CHUNK / columns);
+    const int64_t from = (grd_conv_sample(r, item) * r->c->groups + grd_conv_group(r, item)) * r->rows * r->places;
+    for (int64_t plane = 0; plane < a[0].count; plane++)
+        for (int64_t row = 0; row < a[1].count; row += lines)
+            for (int64_t at = 0; at < columns; at += CHUNK)
+                r->kernel->dots(&(struct grd_conv_dots){
+                    .lines = grd_least(lines, a[1].count - row),
+                    .n = grd_least(CHUNK, columns - at),
+                    .ntaps = taps,
+                    .taps = r->offsets + first,
+                    .seen = seen + (plane * r->source[0] + row * r->source[1] + at) * r->size,
+                    .gradient = r->left + (from + (plane * a[1].count + row) * columns + at) * r->size,
+                    .seen_row = r->source[1],
+                    .gradient_channel = r->places,
+                    .sums = lanes,
+                    .nrows = (int)r->rows});
+}
+
 /* Tasks [begin, end): blocks of taps of the channels of a group. */
 static void weights_tasks(int64_t begin, int64_t end, void *context)
 {
     const struct grd_conv_run *r = context;
-    const struct grd_conv_vector *vectors = (const struct grd_conv_vector *)(const void *)r->packed;
-    const int64_t all = r->channels * r->taps, blocks = grd_conv_pieces(all, BLOCK_TAPS), n = all_vectors(r);
+    const int64_t all = r->channels * r->taps, blocks = grd_conv_pieces(all, BLOCK_TAPS);
     _Alignas(64) char lanes[BLOCK_TAPS * GRD_CONV_LINE_ROWS * MOST_LANES_BYTES];
+    _Alignas(64) char copy[GRD_CONV_LOCAL_BYTES];
     char sums[BLOCK_TAPS * GRD_CONV_LINE_ROWS * 8];
+    if (r->is_local)
+        memset(copy, 0, (size_t)(r->channels * r->source_channel * r->size));
     for (int64_t task = begin; task < end; task++) {
         const int64_t group = task / blocks, first = task % blocks * BLOCK_TAPS, taps = grd_least(BLOCK_TAPS, all - first);
         memset(lanes, 0, (size_t)(r->rows * taps * MOST_LANES_BYTES));
-        for (int64_t sample = 0; sample < r->c->batch; sample++)
-            for (int64_t v = 0; v < n; v += CHUNK)
-                r->kernel->dots(&(struct grd_conv_dots){
-                    .nvectors = grd_least(CHUNK, n - v),
-                    .ntaps = taps,
-                    .vectors = vectors + v,
-                    .taps = r->offsets + first,
-                    .seen = r->from + (sample * r->source_sample + group * r->channels * r->source_channel) * r->size,
-                    .gradient = r->left + (sample * r->c->groups + group) * r->rows * r->places * r->size,
-                    .gradient_row = r->places,
-                    .sums = lanes,
-                    .nrows = (int)r->rows});
+        for (int64_t sample = 0; sample < r->c->batch; sample++) {
+            const int64_t item = group * r->c->batch + sample;
+            add_item(r, item, r->is_local ? grd_conv_copy_item(r, item, copy) : grd_conv_seen(r, item), first, taps, lanes);
+        }
         r->kernel->add_lanes(r->rows * taps, lanes, sums);
         for (int64_t i = 0; i < r->rows; i++)
             (r->narrow != NULL ? r->narrow : r->cast)(
@@ -171,13 +267,19 @@ static void weights_tasks(int64_t begin, int64_t end, void *context)
     }
 }
 
-void grd_conv_lines_run(struct grd_conv_run *r, int64_t samples)
+void grd_conv_lines_run(struct grd_conv_run *r, int64_t items)
 {
-    const int64_t all = r->channels * r->taps;
-    const double work = (double)grd_least(r->places, BLOCK_VECTORS * r->kernel->lanes) * (double)all * (double)r->rows;
-    const int64_t grain = work >= TASK_WORK ? 1 : (int64_t)(TASK_WORK / (work > 1 ? work : 1));
-    if (r->c->kind == GRD_CONV_WEIGHT)
-        grd_parallel_for(0, r->c->groups * grd_conv_pieces(all, BLOCK_TAPS), grain, weights_tasks, r);
-    else
-        grd_parallel_for(0, samples * r->c->groups * blocks_of(r), grain, places_tasks, r);
+    struct blocks of_phases[GRD_CONV_MOST_PHASES];
+    const bool weight = r->c->kind == GRD_CONV_WEIGHT;
+    const int64_t all = r->channels * r->taps, of_item = weight ? 1 : all_blocks(r, of_phases), n = weight ? r->places * r->c->batch : r->places / of_item;
+    const double work = (double)n * (double)all * (double)r->rows;
+    int64_t grain = work >= TASK_WORK ? 1 : (int64_t)(TASK_WORK / (work > 1 ? work : 1));
+    if (r->is_local)
+        grain = grd_conv_pieces(grain, of_item) * of_item;
+    if (weight) {
+        const int64_t blocks = grd_conv_pieces(all, BLOCK_TAPS), first = r->first_item / r->c->batch * blocks;
+        grd_parallel_for(first, first + items / r->c->batch * blocks, grain, weights_tasks, r);
+    } else {
+        grd_parallel_for(0, items * of_item, grain, places_tasks, r);
+    }
 }

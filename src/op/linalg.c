@@ -150,11 +150,6 @@ void run_product(const struct grd_plan *p)
 
 /* ---- Checks -------------------------------------------------------------------------------------------------------------------- */
 
-static const char *type_name(const grd_tensor *t)
-{
-    return grd_limits[t->dtype].type != NULL ? grd_limits[t->dtype].type : grd_dtype_name((grd_dtype)t->dtype);
-}
-
 static bool check_matrices(const grd_tensor *mat1, const char *name1, const grd_tensor *mat2)
 {
     if (mat1->ndim != 2)
@@ -164,10 +159,13 @@ static bool check_matrices(const grd_tensor *mat1, const char *name1, const grd_
     if (mat1->sizes[1] != mat2->sizes[0])
         return grd_raise(GRD_ERROR_RUNTIME, "mat1 and mat2 shapes cannot be multiplied (%lldx%lld and %lldx%lld)",
                          (long long)mat1->sizes[0], (long long)mat1->sizes[1], (long long)mat2->sizes[0], (long long)mat2->sizes[1]);
-    if (mat1->dtype != mat2->dtype)
-        return grd_raise(GRD_ERROR_RUNTIME, "expected m1 and m2 to have the same dtype, but got: %s != %s", type_name(mat1),
-                         type_name(mat2));
     return true;
+}
+
+static bool check_same_dtype(const grd_tensor *t, const char *name, const grd_tensor *mat2)
+{
+    return t->dtype == mat2->dtype || grd_raise(GRD_ERROR_RUNTIME, "%s and mat2 must have the same dtype, but got %s and %s", name,
+                                                grd_dtype_type_name((grd_dtype)t->dtype), grd_dtype_type_name((grd_dtype)mat2->dtype));
 }
 
 static bool check_batches(const grd_tensor *batch1, const grd_tensor *batch2)
@@ -235,7 +233,10 @@ bool plan_mm(struct grd_plan *p, grd_tensor *self, grd_tensor *mat2)
 {
     if (self->ndim != 2 || mat2->ndim != 2)
         return grd_raise(GRD_ERROR_RUNTIME, "%s must be a matrix", self->ndim != 2 ? "self" : "mat2");
-    return check_matrices(self, "self", mat2) &&
+    if (check_matrices(self, "self", mat2) && self->dtype != mat2->dtype)
+        return grd_raise(GRD_ERROR_RUNTIME, "expected m1 and m2 to have the same dtype, but got: %s != %s",
+                         grd_dtype_c_name((grd_dtype)self->dtype), grd_dtype_c_name((grd_dtype)mat2->dtype));
+    return !grd_pending() &&
            plan_product(p, NULL, self, mat2, grd_dims(self->sizes[0], mat2->sizes[1]), grd_int(0), grd_int(1), "addmm_impl");
 }
 
@@ -256,11 +257,8 @@ grd_tensor *shortcut_addmm(grd_tensor *out, grd_tensor *self, grd_tensor *mat1, 
 
 bool plan_addmm(struct grd_plan *p, grd_tensor *self, grd_tensor *mat1, grd_tensor *mat2, grd_scalar beta, grd_scalar alpha)
 {
-    if (!check_matrices(mat1, "mat1", mat2))
+    if (!check_matrices(mat1, "mat1", mat2) || !check_same_dtype(self, "self", mat2) || !check_same_dtype(mat1, "mat1", mat2))
         return false;
-    if (self->dtype != mat2->dtype)
-        return grd_raise(GRD_ERROR_RUNTIME, "self and mat2 must have the same dtype, but got %s and %s",
-                         grd_dtype_type_name((grd_dtype)self->dtype), grd_dtype_type_name((grd_dtype)mat2->dtype));
     const grd_dims sizes = grd_dims(mat1->sizes[0], mat2->sizes[1]);
     return check_expands(self, sizes) && plan_product(p, self, mat1, mat2, sizes, beta, alpha, "addmm_impl");
 }
@@ -274,8 +272,9 @@ bool plan_bmm(struct grd_plan *p, grd_tensor *self, grd_tensor *mat2)
 bool plan_baddbmm(struct grd_plan *p, grd_tensor *self, grd_tensor *batch1, grd_tensor *batch2, grd_scalar beta, grd_scalar alpha)
 {
     if (batch1->dtype != batch2->dtype || self->dtype != batch1->dtype)
-        return grd_raise(GRD_ERROR_RUNTIME, "Input dtypes must be the same, got: input %s, batch1: %s, batch2: %s", type_name(self),
-                         type_name(batch1), type_name(batch2));
+        return grd_raise(GRD_ERROR_RUNTIME, "Input dtypes must be the same, got: input %s, batch1: %s, batch2: %s",
+                         grd_dtype_c_name((grd_dtype)self->dtype), grd_dtype_c_name((grd_dtype)batch1->dtype),
+                         grd_dtype_c_name((grd_dtype)batch2->dtype));
     if (!check_batches(batch1, batch2))
         return false;
     const grd_dims sizes = grd_dims(batch1->sizes[0], batch1->sizes[1], batch2->sizes[2]);

@@ -204,6 +204,18 @@ static grd_hidden_rnn_layer_result run_packed(struct network *x, grd_tensor *dat
 
 /* ---- Networks ---------------------------------------------------------------------------------------------------------------------------- */
 
+static struct network network_of(const char *kind, grd_tensors params, bool has_biases, int64_t num_layers, double dropout, bool train,
+                                 bool bidirectional)
+{
+    return (struct network){.kind = grd_rnn_kind_of(kind),
+                            .params = params,
+                            .has_biases = has_biases,
+                            .num_layers = num_layers,
+                            .dropout = dropout,
+                            .train = train,
+                            .bidirectional = bidirectional};
+}
+
 /* The two hidden states of an lstm. */
 static bool take_states(struct network *x, grd_tensors hx)
 {
@@ -218,13 +230,7 @@ static bool take_states(struct network *x, grd_tensors hx)
 void op_lstm(grd_tensor *input, grd_tensors hx, grd_tensors params, bool has_biases, int64_t num_layers, double dropout, bool train,
              bool bidirectional, bool batch_first, grd_tensor **ret)
 {
-    struct network x = {.kind = grd_rnn_kind_of("lstm"),
-                        .params = params,
-                        .has_biases = has_biases,
-                        .num_layers = num_layers,
-                        .dropout = dropout,
-                        .train = train,
-                        .bidirectional = bidirectional};
+    struct network x = network_of("lstm", params, has_biases, num_layers, dropout, train, bidirectional);
     grd_hidden_rnn_layer_result made = {grd_failed, grd_failed, grd_failed};
     if (take_states(&x, hx))
         made = run_batch(&x, input, batch_first);
@@ -236,13 +242,7 @@ void op_lstm(grd_tensor *input, grd_tensors hx, grd_tensors params, bool has_bia
 void op_lstm_packed(grd_tensor *data, grd_tensor *batch_sizes, grd_tensors hx, grd_tensors params, bool has_biases, int64_t num_layers,
                     double dropout, bool train, bool bidirectional, grd_tensor **ret)
 {
-    struct network x = {.kind = grd_rnn_kind_of("lstm"),
-                        .params = params,
-                        .has_biases = has_biases,
-                        .num_layers = num_layers,
-                        .dropout = dropout,
-                        .train = train,
-                        .bidirectional = bidirectional};
+    struct network x = network_of("lstm", params, has_biases, num_layers, dropout, train, bidirectional);
     grd_hidden_rnn_layer_result made = {grd_failed, grd_failed, grd_failed};
     if (take_states(&x, hx))
         made = run_packed(&x, data, batch_sizes);
@@ -254,14 +254,8 @@ void op_lstm_packed(grd_tensor *data, grd_tensor *batch_sizes, grd_tensors hx, g
 void op_hidden_rnn(grd_tensor *input, grd_tensor *hx, grd_tensors params, bool has_biases, int64_t num_layers, double dropout, bool train,
                    bool bidirectional, bool batch_first, const char *mode, grd_tensor **ret)
 {
-    struct network x = {.kind = grd_rnn_kind_of(mode),
-                        .hx = hx,
-                        .params = params,
-                        .has_biases = has_biases,
-                        .num_layers = num_layers,
-                        .dropout = dropout,
-                        .train = train,
-                        .bidirectional = bidirectional};
+    struct network x = network_of(mode, params, has_biases, num_layers, dropout, train, bidirectional);
+    x.hx = hx;
     grd_hidden_rnn_layer_result made = {grd_failed, grd_failed, grd_failed};
     if (x.kind != NULL)
         made = run_batch(&x, input, batch_first);
@@ -272,14 +266,8 @@ void op_hidden_rnn(grd_tensor *input, grd_tensor *hx, grd_tensors params, bool h
 void op_hidden_rnn_packed(grd_tensor *data, grd_tensor *batch_sizes, grd_tensor *hx, grd_tensors params, bool has_biases,
                           int64_t num_layers, double dropout, bool train, bool bidirectional, const char *mode, grd_tensor **ret)
 {
-    struct network x = {.kind = grd_rnn_kind_of(mode),
-                        .hx = hx,
-                        .params = params,
-                        .has_biases = has_biases,
-                        .num_layers = num_layers,
-                        .dropout = dropout,
-                        .train = train,
-                        .bidirectional = bidirectional};
+    struct network x = network_of(mode, params, has_biases, num_layers, dropout, train, bidirectional);
+    x.hx = hx;
     grd_hidden_rnn_layer_result made = {grd_failed, grd_failed, grd_failed};
     if (x.kind != NULL)
         made = run_packed(&x, data, batch_sizes);

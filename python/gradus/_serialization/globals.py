@@ -63,14 +63,14 @@ def _names():
 
 
 # Modules whose classes PyTorch has in others.
-_MODULES = {"torch.nn.modules.attention": "torch.nn.modules.activation", "torch.nn.modules.parameter_container": "torch.nn.modules.container"}
+_MODULES = {"gradus._C.nn": "torch.nn.functional", "gradus._C.linalg": "torch.linalg", "torch.nn.modules.attention": "torch.nn.modules.activation", "torch.nn.modules.parameter_container": "torch.nn.modules.container"}
 
 
 def module_in_files(module):
     """What files call a module: those of Gradus have the names of PyTorch's."""
     parts = module.split(".")
-    if parts[0] != "gradus":
-        return module
+    if parts[0] != "gradus" or module in _MODULES:
+        return _MODULES.get(module, module)
     private = next((i for i, part in enumerate(parts) if part.startswith("_")), len(parts))  # It is the module around it that exports.
     name = ".".join(["torch", *parts[1:private]])
     return _MODULES.get(name, name)

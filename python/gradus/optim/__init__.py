@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from gradus.optim.adam import Adam
 from gradus.optim.adamw import AdamW
-from gradus.optim.optimizer import Optimizer
+from gradus.optim.optimizer import Optimizer, swap_in_optimizer_params_and_state
 from gradus.optim.sgd import SGD
 
 if TYPE_CHECKING:
@@ -31,12 +31,13 @@ if TYPE_CHECKING:
     from gradus.optim.rprop import Rprop
     from gradus.optim.sparse_adam import SparseAdam
 
-# Loaded when asked for: a program uses one or two of them.
+# Loaded when asked for: a program uses one or two of them. A name whose module is None is a module.
 _LAZY = {"ASGD": "asgd", "Adadelta": "adadelta", "Adafactor": "_adafactor", "Adagrad": "adagrad", "Adamax": "adamax", "LBFGS": "lbfgs", "Muon": "_muon",
-         "NAdam": "nadam", "RAdam": "radam", "RMSprop": "rmsprop", "Rprop": "rprop", "SparseAdam": "sparse_adam", "lr_scheduler": None, "swa_utils": None}
+         "NAdam": "nadam", "RAdam": "radam", "RMSprop": "rmsprop", "Rprop": "rprop", "SparseAdam": "sparse_adam", "lr_scheduler": None, "swa_utils": None,
+         **dict.fromkeys(["_functional", "adadelta", "adagrad", "adamax", "asgd", "lbfgs", "nadam", "radam", "rmsprop", "rprop", "sparse_adam"])}
 
 __all__ = ["ASGD", "Adadelta", "Adafactor", "Adagrad", "Adam", "AdamW", "Adamax", "LBFGS", "Muon", "NAdam", "Optimizer", "RAdam", "RMSprop", "Rprop", "SGD",
-           "SparseAdam", "lr_scheduler", "swa_utils"]
+           "SparseAdam", "lr_scheduler", "swa_utils", "swap_in_optimizer_params_and_state"]
 
 
 def __getattr__(name):

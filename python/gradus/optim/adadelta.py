@@ -3,9 +3,9 @@ from __future__ import annotations
 
 import gradus
 from gradus._C import _adadelta_step
-from gradus.optim._group_step import GroupStep, check_at_least_zero, check_lr, zeros_of
+from gradus.optim._group_step import GroupStep, check_at_least_zero, check_lr, step_of_lists, zeros_of
 
-__all__ = ["Adadelta"]
+__all__ = ["Adadelta", "adadelta"]
 
 
 class Adadelta(GroupStep):
@@ -60,3 +60,11 @@ class Adadelta(GroupStep):
         delta = state["acc_delta"].add(eps).sqrt() / size * grad
         state["acc_delta"].mul_(rho).addcmul_(delta, delta, value=1 - rho)
         param.sub_(lr * delta)
+
+
+def adadelta(params, grads, square_avgs, acc_deltas, state_steps, capturable=False, foreach=None, differentiable=False, has_complex=False, *, lr, rho,
+             eps, weight_decay, maximize):
+    """The step of :class:`Adadelta` for lists of parameters, gradients and states, which are changed in place."""
+    lists = {"square_avg": square_avgs, "acc_delta": acc_deltas, "step": state_steps}
+    group = {"lr": lr, "rho": rho, "eps": eps, "weight_decay": weight_decay, "maximize": maximize}
+    step_of_lists(Adadelta, params, grads, lists, group, differentiable=differentiable)

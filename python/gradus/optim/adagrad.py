@@ -3,9 +3,9 @@ from __future__ import annotations
 
 import gradus
 from gradus._C import _adagrad_step
-from gradus.optim._group_step import GroupStep, check_at_least_zero, check_lr
+from gradus.optim._group_step import GroupStep, check_at_least_zero, check_lr, step_of_lists
 
-__all__ = ["Adagrad"]
+__all__ = ["Adagrad", "adagrad"]
 
 
 class Adagrad(GroupStep):
@@ -60,3 +60,11 @@ class Adagrad(GroupStep):
     def _update(self, param, grad, state, group, lr, step):
         divisor = state["sum"].addcmul_(grad, grad).sqrt() + group["eps"]
         param.sub_(lr / (1 + (step - 1) * group["lr_decay"]) * grad / divisor)
+
+
+def adagrad(params, grads, state_sums, state_steps, fused=None, grad_scale=None, found_inf=None, has_sparse_grad=False, foreach=None,
+            differentiable=False, has_complex=False, *, lr, weight_decay, lr_decay, eps, maximize):
+    """The step of :class:`Adagrad` for lists of parameters, gradients and states, which are changed in place."""
+    lists = {"sum": state_sums, "step": state_steps}
+    group = {"lr": lr, "lr_decay": lr_decay, "eps": eps, "weight_decay": weight_decay, "maximize": maximize}
+    step_of_lists(Adagrad, params, grads, lists, group, differentiable=differentiable, fused=fused, grad_scale=grad_scale, found_inf=found_inf)

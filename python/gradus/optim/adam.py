@@ -3,10 +3,10 @@ from __future__ import annotations
 
 import gradus
 from gradus._C import _adam_step
-from gradus.optim._group_step import GroupStep, check_betas, zeros_of
+from gradus.optim._group_step import GroupStep, check_betas, step_of_lists, zeros_of
 from gradus.optim._options import complete, number
 
-__all__ = ["Adam"]
+__all__ = ["Adam", "adam"]
 
 
 class Adam(GroupStep):
@@ -93,3 +93,12 @@ class Adam(GroupStep):
             state["max_exp_avg_sq"].copy_(mean_square)
         divisor = mean_square.sqrt() / (1 - beta2**step) ** 0.5 + group["eps"]
         param.sub_(lr / (1 - beta1**step) * mean / divisor)
+
+
+def adam(params, grads, exp_avgs, exp_avg_sqs, max_exp_avg_sqs, state_steps, foreach=None, capturable=False, differentiable=False, fused=None,
+         grad_scale=None, found_inf=None, has_complex=False, decoupled_weight_decay=False, *, amsgrad, beta1, beta2, lr, weight_decay, eps, maximize):
+    """The step of :class:`Adam` for lists of parameters, gradients and states, which are changed in place."""
+    lists = {"exp_avg": exp_avgs, "exp_avg_sq": exp_avg_sqs, "max_exp_avg_sq": max_exp_avg_sqs if amsgrad else [], "step": state_steps}
+    group = {"lr": lr, "betas": (beta1, beta2), "eps": eps, "weight_decay": weight_decay, "amsgrad": amsgrad, "maximize": maximize,
+             "decoupled_weight_decay": decoupled_weight_decay}
+    step_of_lists(Adam, params, grads, lists, group, differentiable=differentiable, fused=fused, grad_scale=grad_scale, found_inf=found_inf)

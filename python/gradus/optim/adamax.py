@@ -3,9 +3,9 @@ from __future__ import annotations
 
 import gradus
 from gradus._C import _adamax_step
-from gradus.optim._group_step import GroupStep, check_at_least_zero, check_betas, check_lr, zeros_of
+from gradus.optim._group_step import GroupStep, check_at_least_zero, check_betas, check_lr, step_of_lists, zeros_of
 
-__all__ = ["Adamax"]
+__all__ = ["Adamax", "adamax"]
 
 
 class Adamax(GroupStep):
@@ -58,3 +58,11 @@ class Adamax(GroupStep):
         largest = gradus.maximum(state["exp_inf"] * beta2, grad.abs() + group["eps"])
         state["exp_inf"].copy_(largest)
         param.sub_(lr / (1 - beta1**step) * mean / largest)
+
+
+def adamax(params, grads, exp_avgs, exp_infs, state_steps, foreach=None, maximize=False, differentiable=False, capturable=False, has_complex=False, *,
+           eps, beta1, beta2, lr, weight_decay):
+    """The step of :class:`Adamax` for lists of parameters, gradients and states, which are changed in place."""
+    lists = {"exp_avg": exp_avgs, "exp_inf": exp_infs, "step": state_steps}
+    group = {"lr": lr, "betas": (beta1, beta2), "eps": eps, "weight_decay": weight_decay, "maximize": maximize}
+    step_of_lists(Adamax, params, grads, lists, group, differentiable=differentiable)

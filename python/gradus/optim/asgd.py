@@ -3,10 +3,10 @@ from __future__ import annotations
 
 import gradus
 from gradus._C import _asgd_step
-from gradus.optim._group_step import GroupStep, check_at_least_zero, check_lr, zeros_of
+from gradus.optim._group_step import GroupStep, check_at_least_zero, check_lr, step_of_lists, zeros_of
 from gradus.optim._options import number, scalar_dtype
 
-__all__ = ["ASGD"]
+__all__ = ["ASGD", "asgd"]
 
 
 class ASGD(GroupStep):
@@ -60,3 +60,11 @@ class ASGD(GroupStep):
         state["ax"].add_((param - state["ax"]) * mu) if mu != 1 else state["ax"].copy_(param)
         state["eta"].fill_(number(lr) / (1 + group["lambd"] * number(lr) * step) ** group["alpha"])
         state["mu"].fill_(1 / max(1, step - group["t0"]))
+
+
+def asgd(params, grads, axs, mus, etas, state_steps, foreach=None, maximize=False, differentiable=False, capturable=False, has_complex=False, *,
+         lambd, lr, t0, alpha, weight_decay):
+    """The step of :class:`ASGD` for lists of parameters, gradients and states, which are changed in place."""
+    lists = {"ax": axs, "eta": etas, "mu": mus, "step": state_steps}
+    group = {"lr": lr, "lambd": lambd, "alpha": alpha, "t0": t0, "weight_decay": weight_decay, "maximize": maximize}
+    step_of_lists(ASGD, params, grads, lists, group, differentiable=differentiable)

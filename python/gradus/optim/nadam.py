@@ -3,10 +3,10 @@ from __future__ import annotations
 
 import gradus
 from gradus._C import _nadam_step
-from gradus.optim._group_step import GroupStep, check_at_least_zero, check_betas, check_lr, zeros_of
+from gradus.optim._group_step import GroupStep, check_at_least_zero, check_betas, check_lr, step_of_lists, zeros_of
 from gradus.optim._options import scalar_dtype
 
-__all__ = ["NAdam"]
+__all__ = ["NAdam", "nadam"]
 
 
 class NAdam(GroupStep):
@@ -74,3 +74,12 @@ class NAdam(GroupStep):
         divisor = (mean_square / (1 - beta2**step)).sqrt() + group["eps"]
         param.sub_(lr * (1.0 - mu) / (1.0 - product) * grad / divisor)
         param.sub_(lr * mu_next / (1.0 - product * mu_next) * mean / divisor)
+
+
+def nadam(params, grads, exp_avgs, exp_avg_sqs, mu_products, state_steps, decoupled_weight_decay=False, foreach=None, capturable=False,
+          differentiable=False, has_complex=False, maximize=False, *, beta1, beta2, lr, weight_decay, momentum_decay, eps):
+    """The step of :class:`NAdam` for lists of parameters, gradients and states, which are changed in place."""
+    lists = {"exp_avg": exp_avgs, "exp_avg_sq": exp_avg_sqs, "mu_product": mu_products, "step": state_steps}
+    group = {"lr": lr, "betas": (beta1, beta2), "eps": eps, "weight_decay": weight_decay, "momentum_decay": momentum_decay, "maximize": maximize,
+             "decoupled_weight_decay": decoupled_weight_decay}
+    step_of_lists(NAdam, params, grads, lists, group, differentiable=differentiable)

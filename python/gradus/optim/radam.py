@@ -3,9 +3,9 @@ from __future__ import annotations
 
 import gradus
 from gradus._C import _radam_step
-from gradus.optim._group_step import GroupStep, check_at_least_zero, check_betas, check_lr, zeros_of
+from gradus.optim._group_step import GroupStep, check_at_least_zero, check_betas, check_lr, step_of_lists, zeros_of
 
-__all__ = ["RAdam"]
+__all__ = ["RAdam", "radam"]
 
 
 class RAdam(GroupStep):
@@ -70,3 +70,12 @@ class RAdam(GroupStep):
             sureness = ((rho - 4) * (rho - 2) * rho_inf / ((rho_inf - 4) * (rho_inf - 2) * rho)) ** 0.5
             update = update * (correction**0.5 * sureness) / (mean_square.sqrt() + group["eps"])
         param.sub_(lr * update)
+
+
+def radam(params, grads, exp_avgs, exp_avg_sqs, state_steps, decoupled_weight_decay=False, foreach=None, differentiable=False, capturable=False,
+          has_complex=False, maximize=False, *, beta1, beta2, lr, weight_decay, eps):
+    """The step of :class:`RAdam` for lists of parameters, gradients and states, which are changed in place."""
+    lists = {"exp_avg": exp_avgs, "exp_avg_sq": exp_avg_sqs, "step": state_steps}
+    group = {"lr": lr, "betas": (beta1, beta2), "eps": eps, "weight_decay": weight_decay, "maximize": maximize,
+             "decoupled_weight_decay": decoupled_weight_decay}
+    step_of_lists(RAdam, params, grads, lists, group, differentiable=differentiable)

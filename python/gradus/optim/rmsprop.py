@@ -3,9 +3,9 @@ from __future__ import annotations
 
 import gradus
 from gradus._C import _rmsprop_step
-from gradus.optim._group_step import GroupStep, check_at_least_zero, check_lr, zeros_of
+from gradus.optim._group_step import GroupStep, check_at_least_zero, check_lr, step_of_lists, zeros_of
 
-__all__ = ["RMSprop"]
+__all__ = ["RMSprop", "rmsprop"]
 
 
 class RMSprop(GroupStep):
@@ -69,3 +69,12 @@ class RMSprop(GroupStep):
         if group["momentum"] > 0:
             direction = state["momentum_buffer"].mul_(group["momentum"]).add_(direction).clone()
         param.sub_(lr * direction)
+
+
+def rmsprop(params, grads, square_avgs, grad_avgs, momentum_buffer_list, state_steps, foreach=None, maximize=False, differentiable=False,
+            capturable=False, has_complex=False, *, lr, alpha, eps, weight_decay, momentum, centered):
+    """The step of :class:`RMSprop` for lists of parameters, gradients and states, which are changed in place."""
+    lists = {"square_avg": square_avgs, "momentum_buffer": momentum_buffer_list if momentum > 0 else [], "grad_avg": grad_avgs if centered else [],
+             "step": state_steps}
+    group = {"lr": lr, "alpha": alpha, "eps": eps, "weight_decay": weight_decay, "momentum": momentum, "centered": centered, "maximize": maximize}
+    step_of_lists(RMSprop, params, grads, lists, group, differentiable=differentiable)

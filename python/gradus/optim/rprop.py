@@ -3,10 +3,10 @@ from __future__ import annotations
 
 import gradus
 from gradus._C import _rprop_step
-from gradus.optim._group_step import GroupStep, check_lr, zeros_of
+from gradus.optim._group_step import GroupStep, check_lr, step_of_lists, zeros_of
 from gradus.optim._options import number
 
-__all__ = ["Rprop"]
+__all__ = ["Rprop", "rprop"]
 
 
 class Rprop(GroupStep):
@@ -61,3 +61,11 @@ class Rprop(GroupStep):
         grad = gradus.where(agreement < 0, gradus.zeros_like(grad), grad)
         param.sub_(grad.sign() * size)
         state["prev"].copy_(grad)
+
+
+def rprop(params, grads, prevs, step_sizes, state_steps, foreach=None, capturable=False, maximize=False, differentiable=False, has_complex=False, *,
+          step_size_min, step_size_max, etaminus, etaplus):
+    """The step of :class:`Rprop` for lists of parameters, gradients and states, which are changed in place."""
+    lists = {"prev": prevs, "step_size": step_sizes, "step": state_steps}
+    group = {"etas": (etaminus, etaplus), "step_sizes": (step_size_min, step_size_max), "maximize": maximize}
+    step_of_lists(Rprop, params, grads, lists, group, differentiable=differentiable)

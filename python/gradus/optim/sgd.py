@@ -3,13 +3,13 @@ from __future__ import annotations
 
 import gradus
 from gradus._C import _sgd_step
-from gradus.optim._options import check_step_options, complete, loss_of, number, with_gradients
-from gradus.optim.optimizer import Optimizer
+from gradus.optim._group_step import StepByGroup, begin_of_lists
+from gradus.optim._options import check_step_options, complete, number
 
-__all__ = ["SGD"]
+__all__ = ["SGD", "sgd"]
 
 
-class SGD(Optimizer):
+class SGD(StepByGroup):
     """Stochastic gradient descent, with momentum if asked for: ``p -= lr * b`` where ``b = momentum * b + (1 - dampening) * grad``.
 
     The first ``b`` is the gradient itself.
@@ -57,42 +57,19 @@ class SGD(Optimizer):
         super().__setstate__(state)
         complete(self, nesterov=False, maximize=False, foreach=None, differentiable=False, fused=False)
 
-    def step(self, closure=None):
-        """Change the parameters that have a gradient once.
-
-        Args:
-            closure (callable, optional): computes the loss again, with its gradients; what it returns is returned.
-        """
-        loss = loss_of(closure)
-        for group in self.param_groups:
-            params, grads = with_gradients(group["params"])
-            if group["differentiable"]:
-                self._record(params, grads, group)
-                continue
-            momentum = number(group["momentum"])
-            options = (number(group["lr"]), momentum, number(group["dampening"]), number(group["weight_decay"]), group["nesterov"],
-                       group["maximize"])
-            if not params:
-                continue
-            if momentum == 0:
-                _sgd_step(params, grads, [], *options, False)
-                continue
-            buffers = [self.state[p].get("momentum_buffer") for p in params]
-            fresh = [i for i, buffer in enumerate(buffers) if buffer is None]
-            if not fresh:
-                _sgd_step(params, grads, buffers, *options, False)
-            else:
-                self._first_step(params, grads, buffers, fresh, options)
-        return loss
-
-    def _first_step(self, params, grads, buffers, fresh, options):
-        """A step in which some parameters have a gradient for the first time: their buffers are made."""
-        for i in fresh:
-            buffers[i] = self.state[params[i]]["momentum_buffer"] = gradus.empty_like(params[i], requires_grad=False)
-        rest = [i for i in range(len(params)) if i not in fresh]
-        for chosen, first in ((fresh, True), (rest, False)):
-            if chosen:
-                _sgd_step([params[i] for i in chosen], [grads[i] for i in chosen], [buffers[i] for i in chosen], *options, first)
+    def _step_group(self, group, params, grads):
+        if group["differentiable"]:
+            self._record(params, grads, group)
+            return
+        momentum = number(group["momentum"])
+        options = (number(group["lr"]), momentum, number(group["dampening"]), number(group["weight_decay"]), group["nesterov"], group["maximize"])
+        if momentum == 0:
+            _sgd_step(params, grads, [], *options, False)
+            return
+        states = self._states_of(params)
+        buffers = [state.get("momentum_buffer") for state in states]
+        for i in _step_with_buffers(params, grads, buffers, options):
+            states[i]["momentum_buffer"] = buffers[i]
 
     def _record(self, params, grads, group):
         """The step by its formula, recorded where the caller records."""
@@ -108,3 +85,30 @@ class SGD(Optimizer):
                 self.state[param]["momentum_buffer"] = buffer
                 grad = grad + momentum * buffer if group["nesterov"] else buffer
             param.sub_(group["lr"] * grad)
+
+
+def _step_with_buffers(params, grads, buffers, options):
+    """A step with momentum. A buffer that is None is made; returns the indices of those."""
+    fresh = [i for i, buffer in enumerate(buffers) if buffer is None]
+    if not fresh:
+        _sgd_step(params, grads, buffers, *options, False)
+        return fresh
+    for i in fresh:
+        buffers[i] = gradus.empty_like(params[i], requires_grad=False)
+    rest = [i for i in range(len(params)) if i not in fresh]
+    for chosen, first in ((fresh, True), (rest, False)):
+        if chosen:
+            _sgd_step([params[i] for i in chosen], [grads[i] for i in chosen], [buffers[i] for i in chosen], *options, first)
+    return fresh
+
+
+def sgd(params, d_p_list, momentum_buffer_list, has_sparse_grad=False, foreach=None, fused=None, grad_scale=None, found_inf=None, *,
+        weight_decay, momentum, lr, dampening, nesterov, maximize):
+    """The step of :class:`SGD` for lists of parameters, gradients and momentum buffers, which are changed in place; a buffer that is None is put there."""
+    if not begin_of_lists(d_p_list, fused, grad_scale, found_inf) or not params:
+        return
+    options = (number(lr), number(momentum), number(dampening), number(weight_decay), nesterov, maximize)
+    if momentum == 0:
+        _sgd_step(params, d_p_list, [], *options, False)
+    else:
+        _step_with_buffers(params, d_p_list, momentum_buffer_list, options)

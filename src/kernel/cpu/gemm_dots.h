@@ -14,24 +14,7 @@ enum {
 /* Sums of neighbours: of x in the first half, of y in the second. */
 INLINE vector add_neighbours(vector x, vector y)
 {
-#if GRD_TAG == GRD_TAG_float64 || GRD_TAG == GRD_TAG_uint64
-#if defined(__AVX512F__)
-    return __builtin_shufflevector(x, y, 0, 2, 4, 6, 8, 10, 12, 14) + __builtin_shufflevector(x, y, 1, 3, 5, 7, 9, 11, 13, 15);
-#elif defined(__AVX__)
-    return __builtin_shufflevector(x, y, 0, 2, 4, 6) + __builtin_shufflevector(x, y, 1, 3, 5, 7);
-#else
-    return __builtin_shufflevector(x, y, 0, 2) + __builtin_shufflevector(x, y, 1, 3);
-#endif
-#else
-#if defined(__AVX512F__)
-    return __builtin_shufflevector(x, y, 0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30) +
-           __builtin_shufflevector(x, y, 1, 3, 5, 7, 9, 11, 13, 15, 17, 19, 21, 23, 25, 27, 29, 31);
-#elif defined(__AVX__)
-    return __builtin_shufflevector(x, y, 0, 2, 4, 6, 8, 10, 12, 14) + __builtin_shufflevector(x, y, 1, 3, 5, 7, 9, 11, 13, 15);
-#else
-    return __builtin_shufflevector(x, y, 0, 2, 4, 6) + __builtin_shufflevector(x, y, 1, 3, 5, 7);
-#endif
-#endif
+    return evens(x, y) + odds(x, y);
 }
 
 /* The sums over p of x[p] * y[d][p] for `count` y, all contiguous along p: they are the first `count` lanes of ret_sums. `count` is a

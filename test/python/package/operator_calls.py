@@ -13,6 +13,7 @@ from codegen.samples import evaluate, sample_texts  # noqa: E402
 from codegen.schema import read_schema  # noqa: E402
 
 OPERATORS = read_schema(Path(__file__).resolve().parents[3] / "schema")
+REDUCTIONS = {"none": 0, "mean": 1, "sum": 2}
 HOMES = {"function": _C, "nn": _C.nn, "linalg": _C.linalg, "method": torch.Tensor}
 
 
@@ -25,9 +26,14 @@ def with_operators_arguments(function, one):
         names = [a.name for a in one.operator.args]
         given = dict(zip(names, positional)) | {name: value for name, value in by_name.items() if name in names}
         more = {name: value for name, value in by_name.items() if name not in names}
+        given = {a.name: a.default for a in one.operator.args if a.has_default and not a.keyword} | given
         found = {p.name: given[names[i]] for p, i in zip(one.parameters, one.order) if i < len(names) and names[i] in given}
-        if any(p.kind == "PY_KIND_REDUCTION" for p in one.parameters):
-            found["reduction"] = {"none": 0, "mean": 1, "sum": 2}.get(found.get("reduction", "mean"), found.get("reduction"))
+        found |= {p.name: False for p, i in zip(one.parameters, one.order) if i >= len(names) and p.default is None}  # those that only PyTorch needs
+        for p in one.parameters:
+            if p.kind == "PY_KIND_REDUCTION" and isinstance(found[p.name], str):
+                if found[p.name] not in REDUCTIONS:
+                    raise RuntimeError(f"reduction={found[p.name]!r} has no number")
+                found[p.name] = REDUCTIONS[found[p.name]]
         return function(**found, **more)
     call.like = lambda other: with_operators_arguments(other, one)
     return call

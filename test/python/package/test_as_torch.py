@@ -223,10 +223,10 @@ def test_compilation_is_the_function_itself():
     assert gradus.jit.trace(f, (1,)) is f and gradus.compiler.disable(f) is f and gradus.jit.ignore(f) is f
 
 
-def test_mixed_precision_is_refused_on_the_cpu_and_disabled_for_absent_devices():
-    for call in (lambda: gradus.autocast("cpu", dtype=gradus.bfloat16), lambda: gradus.amp.GradScaler("cpu")):
-        with pytest.raises(NotImplementedError, match="enabled=False"):
-            call()
+def test_mixed_precision_works_on_the_cpu_and_is_disabled_for_absent_devices():
+    x = gradus.ones(2, 2)
+    with gradus.autocast("cpu", dtype=gradus.bfloat16):
+        assert gradus.is_autocast_enabled("cpu") and (x @ x).dtype is gradus.bfloat16
     with pytest.warns(UserWarning, match="CUDA is not available. Disabling autocast"):
         context = gradus.autocast("cuda", dtype=gradus.bfloat16)
     with gradus.autocast("cpu", enabled=False):
@@ -234,23 +234,8 @@ def test_mixed_precision_is_refused_on_the_cpu_and_disabled_for_absent_devices()
     assert gradus.autocast is gradus.amp.autocast and gradus.GradScaler is gradus.amp.GradScaler
     with context:
         assert not gradus.is_autocast_enabled()
-        assert (gradus.ones(2, 2) @ gradus.ones(2, 2)).dtype is gradus.float32
+        assert (x @ x).dtype is gradus.float32
     assert context(len)([1]) == 1
-    with pytest.warns(UserWarning, match="Disabling"):
-        scaler = gradus.amp.GradScaler()
-    w = gradus.ones(1, requires_grad=True)
-    optimizer = gradus.optim.SGD([w], lr=0.5)
-    loss = w.sum()
-    assert scaler.scale(loss) is loss and not scaler.is_enabled()
-    loss.backward()
-    scaler.unscale_(optimizer)
-    scaler.step(optimizer)
-    scaler.update()
-    assert w.item() == 0.5
-    with pytest.warns(UserWarning):
-        gradus.cuda.amp.GradScaler()
-    with pytest.warns(UserWarning):
-        gradus.cuda.amp.autocast()
 
 
 def test_switches_are_kept_for_a_block():

@@ -7,7 +7,7 @@ import gradus
 from operator_calls import arguments, call, sample_texts, shown
 from oracle import torch
 
-RANDOM = {"bernoulli_", "exponential_", "normal_", "random_", "uniform_"}  # test_random.py compares their numbers
+RANDOM = {"bernoulli_", "cauchy_", "exponential_", "geometric_", "log_normal_", "normal_", "random_", "uniform_"}  # test_random.py compares their numbers
 HISTORY = {"logical_and_", "logical_or_", "logical_xor_"}  # PyTorch leaves them the history of what they overwrite
 GIVEN = [(), ("T",), (0.5,), ("T", "T"), (0.1, 0.6), (1,)]
 

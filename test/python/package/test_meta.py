@@ -11,7 +11,7 @@ from operator_calls import Mutations, arguments, call, sample_texts, shown
 CALLS = 60
 LIMIT = 2 << 30  # bytes; meta tensors need none
 # Errors that elements, or their memory, are the reason of.
-BY_DATA = re.compile(r"out of (bounds|range)|ZeroDivisionError|between 0 and 1|without overflow|cannot allocate|not resizable|prob|non-negative|strictly increasing|must be (in|non)|Class values|positive-definite")
+BY_DATA = re.compile(r"out of (bounds|range)|invalid max index|ZeroDivisionError|between 0 and 1|without overflow|cannot allocate|not resizable|prob|non-negative|strictly increasing|must be (in|non)|Class values|positive-definite")
 NO_DATA = re.compile(r"meta (device|tensor)")
 # They look at the elements before they check the dtype.
 LOOK_FIRST = {"gaussian_nll_loss", "index_reduce"}

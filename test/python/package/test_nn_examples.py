@@ -56,7 +56,16 @@ def lstm_names_losses(framework):
     return lstm_names.train(lstm_names.NameReader(128, len(found)), names, labels, 3)
 
 
-@pytest.mark.parametrize("losses", [digits_losses, gpt_losses, lstm_names_losses, mnist_losses])
+def ppo_losses(framework):
+    ppo = example("ppo", framework)
+    torch = ppo.torch
+    torch.manual_seed(3)
+    agent, carts = ppo.Agent(), ppo.Carts(ppo.CARTS)
+    optimizer = torch.optim.Adam(agent.parameters(), lr=1e-3)
+    return [ppo.learn(agent, optimizer, ppo.play(agent, carts)[0]) for _ in range(3)]
+
+
+@pytest.mark.parametrize("losses", [digits_losses, gpt_losses, lstm_names_losses, mnist_losses, ppo_losses])
 def test_losses_are_those_of_pytorch(losses):
     needs_torch()
     assert losses("gradus") == pytest.approx(losses("torch"), rel=2e-4)
@@ -121,3 +130,9 @@ def test_what_is_wrong_is_said(tmp_path):
     (tmp_path / "short.txt").write_text("short")
     result = run("gpt", "train", tmp_path / "short.txt")
     assert result.returncode == 2 and "characters are needed" in result.stderr
+
+
+def test_ppo_learns_to_balance():
+    result = run("ppo", "--updates", "40")
+    assert result.returncode == 0, result.stderr
+    assert float(result.stdout.rsplit(" ", 2)[1]) >= 300 and "update  40: the pole stood" in result.stdout and "[###" in result.stderr and "#\n" in result.stdout

@@ -16,8 +16,10 @@ WRONG = {"'a'": lambda m: "a", "None": lambda m: None, "1.5": lambda m: 1.5, "-1
 # Arguments that constructors require.
 GIVEN = {"normalized_shape": 2, "num_groups": 1, "num_channels": 2, "num_features": 2, "in_features": 2, "out_features": 2, "in1_features": 2, "in2_features": 2, "n_classes": 4, "num_classes": 4, "cutoffs": [2], "size": 3, "padding": 1,
          "d_model": 4, "nhead": 2, "embed_dim": 4, "num_heads": 2, "num_embeddings": 3, "embedding_dim": 2, "threshold": 0.5, "value": 1.0, "upscale_factor": 2,
-         "downscale_factor": 2, "groups": 1, "dim": 0, "unflattened_size": (1, 2), "num_layers": 1, "output_size": 2, "kernel_size": 1}
-MADE = {"encoder_layer": lambda m: m.nn.TransformerEncoderLayer(4, 2), "decoder_layer": lambda m: m.nn.TransformerDecoderLayer(4, 2)}
+         "downscale_factor": 2, "groups": 1, "dim": 0, "unflattened_size": (1, 2), "num_layers": 1, "output_size": 2, "kernel_size": 1, "in_channels": 2, "out_channels": 2,
+         "input_size": 2, "hidden_size": 2, "mode": "GRU", "bias": True, "num_chunks": 1,
+         "norm_type": 2.0}
+MADE = {"module": lambda m: m.nn.Linear(2, 2), "encoder_layer": lambda m: m.nn.TransformerEncoderLayer(4, 2), "decoder_layer": lambda m: m.nn.TransformerDecoderLayer(4, 2)}
 
 # What is large unless it is said.
 SMALL = {"dim_feedforward": 4, "num_encoder_layers": 1, "num_decoder_layers": 1, "d_model": 4, "nhead": 2}
@@ -52,8 +54,23 @@ CALLS = {
     "pixel_shuffle": lambda m: [image(m), 2], "pixel_unshuffle": lambda m: [image(m), 2], "prelu": lambda m: [matrix(m), m.tensor([0.1])],
     "scaled_dot_product_attention": lambda m: [matrix(m)] * 3, "threshold": lambda m: [matrix(m), 0.1, 0.2], "threshold_": lambda m: [matrix(m), 0.1, 0.2],
     "triplet_margin_loss": lambda m: [matrix(m)] * 3, "triplet_margin_with_distance_loss": lambda m: [matrix(m)] * 3, "dropout1d": lambda m: [image(m)[0]],
+    **{f"conv{n}d": lambda m, n=n: [m.ones(1, 2, *[4] * n), m.ones(2, 2, *[1] * n)] for n in (1, 2, 3)},
+    **{f"conv_transpose{n}d": lambda m, n=n: [m.ones(1, 2, *[4] * n), m.ones(2, 2, *[1] * n)] for n in (1, 2, 3)},
+    **{f"{kind}{n}d{which}": lambda m, n=n: [m.ones(1, 2, *[4] * n), 2] for n in (1, 2, 3) for kind, which in [("max_pool", ""), ("max_pool", "_with_indices"), ("avg_pool", "")]},
+    **{f"lp_pool{n}d": lambda m, n=n: [m.ones(1, 2, *[4] * n), 2.0, 2] for n in (1, 2, 3)},
+    **{f"adaptive_{kind}": lambda m, n=n: [m.ones(1, 2, *[4] * n), 2] for n in (1, 2, 3) for kind in (f"avg_pool{n}d", f"max_pool{n}d", f"max_pool{n}d_with_indices")},
+    **{f"fractional_max_pool{n}d{which}": lambda m, n=n: [m.ones(1, 2, *[4] * n), 2, 2] for n in (2, 3) for which in ("", "_with_indices")},
+    **{f"max_unpool{n}d": lambda m, n=n: [m.ones(1, 1, *[1] * n), m.zeros(1, 1, *[1] * n, dtype=m.int64), 2] for n in (1, 2, 3)},
+    **{name: lambda m: [image(m), 4] for name in ("interpolate", "upsample", "upsample_nearest", "upsample_bilinear")},
+    "grid_sample": lambda m: [image(m), m.zeros(1, 2, 2, 2)], "affine_grid": lambda m: [m.ones(1, 2, 3), (1, 1, 2, 2)],
+    "ctc_loss": lambda m: [m.ones(3, 1, 2), m.ones(1, 1, dtype=m.int64), m.tensor([3]), m.tensor([1])], "native_channel_shuffle": lambda m: [image(m), 2],
+    "multi_head_attention_forward": lambda m: [m.ones(2, 1, 4)] * 3 + [4, 2, m.ones(12, 4), m.ones(12), None, None, False, 0.0, m.ones(4, 4), m.ones(4)],
     "dropout2d": lambda m: [image(m)], "dropout3d": lambda m: [image(m)[:, None]], "feature_alpha_dropout": lambda m: [image(m)],
 }
+# Arguments of functions that have several signatures, here and in PyTorch.
+SEVERAL = {"ctc_loss": ["log_probs", "targets", "input_lengths", "target_lengths", "blank", "reduction", "zero_infinity"], "conv_tbc": ["input", "weight", "bias", "pad"],
+           **{f"conv{n}d": "input weight bias stride padding dilation groups".split() for n in (1, 2, 3)},
+           **{f"conv_transpose{n}d": "input weight bias stride padding output_padding groups dilation".split() for n in (1, 2, 3)}}
 PAIRS = {"binary_cross_entropy", "binary_cross_entropy_with_logits", "cosine_similarity", "hinge_embedding_loss", "huber_loss", "kl_div", "l1_loss", "mse_loss",
          "multilabel_soft_margin_loss", "pairwise_distance", "poisson_nll_loss", "smooth_l1_loss", "soft_margin_loss"}
 MORE = {"softmax": {"dim": 1}, "log_softmax": {"dim": 1}, "softmin": {"dim": 1}}
@@ -62,11 +79,27 @@ MORE = {"softmax": {"dim": 1}, "log_softmax": {"dim": 1}, "softmin": {"dim": 1}}
 BY_KIND = "PyTorch's function is made of other functions, which accept more or fail inside; here it is an operator, which checks the kind of each argument"
 TRUTH = "PyTorch asks for the truth of a tensor, which has none; here it is refused by its kind, or not asked"
 SPACING = "PyTorch's text lacks a space"
+ELEMENT = "a list of sizes is checked as one argument, not element by element"
+POOL = "windows are checked in one place, by rules that hold for images of any number of dimensions"
+INSIDE = "PyTorch fails inside, of a step on the way"
 LISTED = {
+    **{f"{name} {argument}": ELEMENT for name in ("unfold", "fold") for argument in ("kernel_size", "dilation", "padding", "stride")},
+    **{f"fractional_max_pool{n}d{which} {argument}": ELEMENT for n in (2, 3) for which in ("", "_with_indices") for argument in ("kernel_size", "output_size")},
+    **{f"fractional_max_pool{n}d{which} _random_samples": POOL for n in (2, 3) for which in ("", "_with_indices")},
+    **{f"{name}{n}d weight": "the number of dimensions is named" for name in ("conv", "conv_transpose") for n in (1, 2, 3)}, **{f"conv_transpose{n}d output_padding": POOL for n in (1, 2, 3)},
+    **{f"ctc_loss {name}": "the operator takes the words of reduction itself" for name in ("log_probs", "targets", "input_lengths", "target_lengths", "blank", "reduction", "zero_infinity")},
+    **{f"{name} input": POOL for name in ("max_pool1d", "max_pool2d", "max_pool3d", "max_pool2d_with_indices", "max_pool3d_with_indices", "avg_pool2d", "avg_pool3d", "adaptive_avg_pool2d", "adaptive_avg_pool3d",
+                                          "lp_pool2d", "lp_pool3d", "max_unpool2d", "max_unpool3d", "grid_sample")},
+    **{f"{name} output_size": POOL for name in (*(f"adaptive_max_pool{n}d{which}" for n in (1, 2, 3) for which in ("", "_with_indices")), *(f"adaptive_avg_pool{n}d" for n in (1, 2, 3)), "max_unpool2d")},
+    **{f"max_pool1d {name}": POOL for name in ("kernel_size", "stride", "padding", "dilation")},
+    **{f"lp_pool{n}d {name}": INSIDE for n in (1, 2, 3) for name in ("norm_type", "kernel_size")}, "grid_sample grid": POOL,
+    **{f"max_unpool{n}d {name}": INSIDE for n in (1, 2, 3) for name in ("kernel_size", "stride", "padding")},
+    **{f"{name} size": INSIDE for name in ("interpolate", "upsample", "upsample_bilinear", "upsample_nearest")},
+    **{f"multi_head_attention_forward {name}": "both are checked in one place" for name in ("bias_k", "bias_v", "use_separate_proj_weight", "num_heads")},
+    **{f"multi_head_attention_forward {name}": "refused as by linear" for name in ("in_proj_weight", "out_proj_weight")},
     "ModuleDict modules": SPACING, "ParameterDict parameters": SPACING, "layer_norm input": SPACING, "layer_norm normalized_shape": SPACING + ", and a list may be given as one number here",
     "rms_norm input": SPACING, "rms_norm normalized_shape": SPACING + ", and a list may be given as one number here",
-    "PReLU init": "signatures are listed without what is wrong with each",
-    "Transformer batch_first": TRUTH, "Transformer norm_first": TRUTH, "TransformerEncoder enable_nested_tensor": TRUTH,
+    "interpolate mode": "a list cannot be looked up", "upsample mode": "a list cannot be looked up",
     **{f"{name} p": BY_KIND for name in ("dropout", "alpha_dropout", "feature_alpha_dropout")}, **{f"hardtanh {name}": BY_KIND for name in ("min_val", "max_val")},
     **{f"local_response_norm {name}": BY_KIND for name in ("size", "alpha", "beta", "k")}, **{f"multilabel_soft_margin_loss {name}": BY_KIND for name in ("target", "weight")},
     **{f"LinearCrossEntropyOptions {name}": "PyTorch fails inside" for name in ("chunking_method", "acc_policy", "acc_dtype")}, "embedding_bag include_last_offset": BY_KIND,
@@ -98,7 +131,8 @@ def raised(function, *args, **kwargs):
 
 
 def plain(text):
-    """The text without the function's name, the position, and what is the module's."""
+    """The text without the function's name, the position, what is the module's, and a list of signatures."""
+    text = text.partition(", but expected one of:")[0].partition("padding_mode must be one of {")[0]
     text = re.sub(r"0x[0-9a-f]+", "0x", text.replace("gradus Tensor", "torch Tensor").replace("gradus.", "torch.").replace("torch.Tensor", "Tensor"))
     argument = re.match(r"\w+\(\): argument '(\w+)'(?: \(position \d+\))? (.*)", text, re.S)
     if argument:
@@ -143,8 +177,8 @@ def classes_of_nn():
 
 
 def functions_of_nn():
-    for name in gradus.nn.functional.__all__:
-        parameters = names(getattr(gradus.nn.functional, name))
+    for name in [n for n in gradus.nn.functional.__all__ if callable(getattr(torch.nn.functional, n, None))]:
+        parameters = SEVERAL.get(name) or names(getattr(gradus.nn.functional, name))
         for argument in parameters:
             for text, wrong in WRONG.items():
                 yield name, argument, text, call(gradus, name, parameters, argument, wrong), call(torch, name, parameters, argument, wrong)

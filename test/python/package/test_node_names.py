@@ -30,10 +30,12 @@ ORDERED = "in place PyTorch names the node of a comparison, whose gradient is 0;
 LOGICAL = "PyTorch leaves the node that was there before; here the node says that nothing flows through"
 PARTS = "the mean, the sum and what they are of are nodes of their own"
 REFUSED = "PyTorch's node only raises; here the result does not require a gradient, or has one"
+LAYER = "a layer and direction is one node here, and its last states are views; PyTorch has nodes of single steps, or of a library's layer"
 DIFFERENT = {
     "_dirichlet_grad": ("DirichletGradBackward0", "NotImplemented", "neither has a derivative"),
     "cholesky": ("LinalgCholeskyExBackward0", "CholeskyBackward0", "it is linalg.cholesky"),
     "triangular_solve": ("LinalgSolveTriangularBackward0", "TriangularSolveBackward0", "it is linalg.solve_triangular"),
+    "conv_tbc": ("CloneBackward0", "ConvTbcBackward0", "it is conv1d"),
     "diag": ("CloneBackward0", "DiagonalBackward0_copy", "PyTorch's name is made from that of diagonal_copy"),
     "diff": ("CloneBackward0", "CopyBackwards", "a copy of no differences is a clone here"),
     "einsum": ("ViewBackward0", "SumBackward1", "the diagonal is summed as one of several places"),
@@ -57,6 +59,13 @@ DIFFERENT = {
     "_weight_norm": ("WeightNormInterfaceBackward0", "MulBackward0", "PyTorch has one node for the first and the last dimension alone"),
     "pad": ("CatBackward0", "CopySlices", "a circle is made of views and a cat, which are recorded"),
     "scaled_dot_product_attention": ("ScaledDotProductFlashAttentionForCpuBackward0", "MmBackward0", "one node here; parts in PyTorch where its kernel does not serve"),
+    "_pack_padded_sequence": ("CatBackward0", "PackPaddedSequenceBackward0", "it is made of views and a cat, which are recorded"),
+    "_pad_packed_sequence": ("CatBackward0", "CopySlices", "made of views and a cat, where PyTorch writes slices"),
+    "ctc_loss": ("MaskedFillBackward0", "WhereBackward0", "infinities become zeros by masked_fill"),
+    "native_channel_shuffle": ("ChannelShuffleBackward0", "NotImplemented", REFUSED),
+    "rnn_tanh": ("TransposeBackward0", "TransposeBackward1", "which of its signatures PyTorch calls inside"),
+    **{f"{name}_cell": ("RnnLayerBackward0", node + "Backward0", LAYER) for name, node in {"gru": "Add", "lstm": "Add", "rnn_relu": "Relu", "rnn_tanh": "Tanh"}.items()},
+    **{name: ("ViewBackward0", "StackBackward0", LAYER) for name in ("gru", "lstm", "rnn_relu")},
     "squeeze": ("SqueezeBackward1", "SqueezeBackward2", "one dimension and a list of one are the same call here"),
 }
 # More pairs of the names above.
@@ -65,7 +74,9 @@ ALSO = {"triangular_solve": {("CloneBackward0", "TriangularSolveBackward0")},
         "multilabel_margin_loss": {(node, "MultilabelMarginLossBackward0") for node in ("SumBackward0", "DivBackward0")},
         "scatter_": {("ScatterReduceBackward0", "NotImplemented")}, "bilinear": {("ViewBackward0", "AddBackward0"), ("MmBackward0", "ViewBackward0")},
         "norm_except_dim": {("SqueezeBackward1", "TransposeBackward0"), ("LinalgVectorNormBackward0", "NormBackward0")},
-        "gru": {("RnnLayerBackward0", "CatBackward0"), ("ViewBackward0", "StackBackward0")}, "lstm": {("RnnLayerBackward0", "ViewBackward0"), ("ViewBackward0", "StackBackward0")},
+        "gru": {("RnnLayerBackward0", "CatBackward0"), ("ViewBackward0", "CatBackward0")}, "lstm_cell": {("RnnLayerBackward0", "MulBackward0")},
+        "lstm": {("RnnLayerBackward0", "ViewBackward0"), ("ViewBackward0", "CatBackward0"), ("ViewBackward0", "MkldnnRnnLayerBackward0")},
+        "rnn_relu": {("RnnLayerBackward0", "CatBackward0")}, "rnn_tanh": {("RnnLayerBackward0", "CatBackward0"), ("ViewBackward0", "StackBackward0")},
         "scatter": {("ScatterReduceBackward0", "NotImplemented")}, "matmul": {("UnsafeViewBackward0", "CloneBackward0")},
         "scaled_dot_product_attention": {("ScaledDotProductFlashAttentionForCpuBackward0", "UnsafeViewBackward0"), ("ScaledDotProductFlashAttentionForCpuBackward0", "AddBackward0"),
                                          ("ViewBackward0", "UnsafeViewBackward0")},

@@ -131,7 +131,7 @@ def test_functions_and_classes_by_their_names():
 def test_each_reads_what_the_other_writes(make):
     ours, theirs = make(gradus), make(torch)
     for loaded, wanted in ((gradus.load(saved(theirs, torch), weights_only=False), ours), (torch.load(saved(ours), weights_only=False), theirs)):
-        assert type(loaded) is type(wanted)
+        assert type(loaded) is type(wanted), (loaded, wanted)
         if isinstance(wanted, (nn.Module, torch.nn.Module)):
             assert str(loaded) == str(wanted) and list(loaded.state_dict()) == list(wanted.state_dict())
         else:

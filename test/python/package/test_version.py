@@ -48,8 +48,8 @@ def test_versions_compare_as_pytorchs():
 
 
 @pytest.mark.parametrize(("name", "advice"), [
-    ("utils.cpp_extension", "gradus.ops.load_library"), ("testing._internal.common_utils", "PyTorch's own test suite"), ("onnx", "gradus.save"),
-    ("utils.tensorboard", "tensorboardX"), ("fx.experimental", "cannot be traced"),
+    ("utils.cpp_extension", "gradus.ops.load_library"), ("testing._internal.common_utils", "PyTorch's own test suite"), ("export", "gradus.save"),
+    ("utils.bottleneck", "perf"), ("fx.experimental", "cannot be traced"),
 ])
 def test_what_is_absent_says_so(name, advice):
     with pytest.raises(ModuleNotFoundError, match=re.escape(f"No module named 'gradus.{name.split('.')[0]}")) as caught:
@@ -58,14 +58,14 @@ def test_what_is_absent_says_so(name, advice):
 
 
 def test_questions_for_an_absent_module_are_answered():
-    assert importlib.util.find_spec("gradus.onnx") is None and importlib.util.find_spec("gradus.nonsense") is None
+    assert importlib.util.find_spec("gradus.export") is None and importlib.util.find_spec("gradus.nonsense") is None
     with pytest.raises(ModuleNotFoundError, match="^No module named 'gradus.nonsense'$"):
         importlib.import_module("gradus.nonsense")
     code = """
 import importlib.util
 from gradus.as_torch import install
 install()
-assert importlib.util.find_spec("torch.onnx") is None and importlib.util.find_spec("torch.utils.tensorboard") is None
+assert importlib.util.find_spec("torch.export") is None and importlib.util.find_spec("torch.utils.bottleneck") is None
 assert importlib.util.find_spec("torch.nn") is not None
 try:
     from torch.utils.cpp_extension import load

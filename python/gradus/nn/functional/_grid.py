@@ -15,7 +15,7 @@ def _known(align_corners):
     if align_corners is None:
         warnings.warn("Default grid_sample and affine_grid behavior has changed to align_corners=False since 1.3.0. Please specify align_corners=True if the old "
                       "behavior is desired. See the documentation of grid_sample for details.", stacklevel=3)
-    return bool(align_corners)
+    return align_corners if align_corners is not None else False
 
 
 def grid_sample(input, grid, mode="bilinear", padding_mode="zeros", align_corners=None):
@@ -26,9 +26,9 @@ def grid_sample(input, grid, mode="bilinear", padding_mode="zeros", align_corner
     >>> F.grid_sample(gradus.tensor([[[[1.0, 3.0]]]]), gradus.tensor([[[[0.0, 0.0]]]]), align_corners=True).item()
     2.0
     """
-    if mode not in GRID_SAMPLE_INTERPOLATION_MODES:
+    if mode not in tuple(GRID_SAMPLE_INTERPOLATION_MODES):
         raise ValueError(f"nn.functional.grid_sample(): expected mode to be 'bilinear', 'nearest' or 'bicubic', but got: '{mode}'")
-    if padding_mode not in GRID_SAMPLE_PADDING_MODES:
+    if padding_mode not in tuple(GRID_SAMPLE_PADDING_MODES):
         raise ValueError(f"nn.functional.grid_sample(): expected padding_mode to be 'zeros', 'border', or 'reflection', but got: '{padding_mode}'")
     return _C.grid_sampler(input, grid, GRID_SAMPLE_INTERPOLATION_MODES[mode], GRID_SAMPLE_PADDING_MODES[padding_mode], _known(align_corners))
 
@@ -36,8 +36,8 @@ def grid_sample(input, grid, mode="bilinear", padding_mode="zeros", align_corner
 def affine_grid(theta, size, align_corners=None):
     """The grid, for grid_sample, that affine maps theta, (N, 2, 3) or (N, 3, 4), make of the elements of images of that size.
 
-    >>> F.affine_grid(gradus.tensor([[[1.0, 0.0, 0.0], [0.0, 1.0, 0.0]]]), (1, 1, 1, 2), align_corners=True).tolist()
-    [[[[-1.0, 0.0], [1.0, 0.0]]]]
+    >>> F.affine_grid(gradus.tensor([[[1.0, 0.0, 0.0], [0.0, 1.0, 0.0]]]), (1, 1, 1, 2), align_corners=False).tolist()
+    [[[[-0.5, 0.0], [0.5, 0.0]]]]
     """
     align_corners = _known(align_corners)
     if not theta.is_floating_point():

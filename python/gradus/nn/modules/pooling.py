@@ -243,6 +243,11 @@ class FractionalMaxPool3d(_FractionalMaxPoolNd):
 
     _tuple = staticmethod(_triple)
 
+    def __init__(self, kernel_size, output_size=None, output_ratio=None, return_indices=False, _random_samples=None):
+        if any(isinstance(size, int) and size <= 0 for size in _triple(kernel_size)):
+            raise ValueError(f"kernel_size must be greater than 0, but got {kernel_size}")
+        super().__init__(kernel_size, output_size, output_ratio, return_indices, _random_samples)
+
     def forward(self, input):
         return self._pooled(F.fractional_max_pool3d, input)
 

@@ -23,7 +23,7 @@ def _permuted(tensor, permutation):
     return tensor if permutation is None else tensor.index_select(1, permutation)
 
 
-def _check_numbers(mode, input_size, hidden_size, num_layers, bias, dropout, proj_size):
+def _check_numbers(mode, input_size, hidden_size, num_layers, bias, batch_first, dropout, proj_size):
     if not isinstance(dropout, numbers.Number) or isinstance(dropout, bool) or not 0 <= dropout <= 1:
         raise ValueError("dropout should be a number in range [0, 1] representing the probability of an element being zeroed")
     if dropout > 0 and num_layers == 1:
@@ -32,8 +32,9 @@ def _check_numbers(mode, input_size, hidden_size, num_layers, bias, dropout, pro
     for name, value in (("input_size", input_size), ("hidden_size", hidden_size)):
         if not isinstance(value, int):
             raise TypeError(f"{name} should be of type int, got: {type(value).__name__}")
-    if not isinstance(bias, bool):
-        raise TypeError(f"bias should be of type bool, got: {type(bias).__name__}")
+    for name, value in (("bias", bias), ("batch_first", batch_first)):
+        if not isinstance(value, bool):
+            raise TypeError(f"{name} should be of type bool, got: {type(value).__name__}")
     for name, value in (("input_size", input_size), ("hidden_size", hidden_size), ("num_layers", num_layers)):
         if value <= 0:
             raise ValueError(f"{name} must be greater than zero")
@@ -41,7 +42,7 @@ def _check_numbers(mode, input_size, hidden_size, num_layers, bias, dropout, pro
         raise ValueError("proj_size should be a positive integer or zero to disable projections")
     if proj_size >= hidden_size:
         raise ValueError("proj_size has to be smaller than hidden_size")
-    if mode not in _GATES:
+    if mode not in tuple(_GATES):
         raise ValueError("Unrecognized RNN mode: " + mode)
 
 
@@ -55,14 +56,14 @@ class RNNBase(Module):
     def __init__(self, mode, input_size, hidden_size, num_layers=1, bias=True, batch_first=False, dropout=0.0, bidirectional=False, proj_size=0,
                  device=None, dtype=None):
         super().__init__()
-        _check_numbers(mode, input_size, hidden_size, num_layers, bias, dropout, proj_size)
+        self.dropout = float(dropout)
+        _check_numbers(mode, input_size, hidden_size, num_layers, bias, batch_first, dropout, proj_size)
         self.mode = mode
         self.input_size = input_size
         self.hidden_size = hidden_size
         self.num_layers = num_layers
         self.bias = bias
         self.batch_first = batch_first
-        self.dropout = float(dropout)
         self.bidirectional = bidirectional
         self.proj_size = proj_size
         self._all_weights = []
@@ -128,14 +129,17 @@ class RNNBase(Module):
         return self._expected_state(input, batch_sizes, self.proj_size or self.hidden_size)
 
     def check_hidden_size(self, hx, expected_hidden_size, msg="Expected hidden size {}, got {}"):
+        """RuntimeError, with the message, if the state has another size."""
         if hx.size() != expected_hidden_size:
             raise RuntimeError(msg.format(expected_hidden_size, list(hx.size())))
 
     def check_forward_args(self, input, hidden, batch_sizes):
+        """Checks the input, and the state beside it."""
         self.check_input(input, batch_sizes)
         self.check_hidden_size(hidden, self.get_expected_hidden_size(input, batch_sizes))
 
     def permute_hidden(self, hx, permutation):
+        """The state with the rows of a batch in the order of `permutation`; None: as it is."""
         return _permuted(hx, permutation)
 
     # A hidden state is a tensor, of an LSTM two of them: these say what that changes.
@@ -251,11 +255,13 @@ class LSTM(RNNBase):
         return self._expected_state(input, batch_sizes, self.hidden_size)
 
     def check_forward_args(self, input, hidden, batch_sizes):
+        """Checks the input, and both states beside it."""
         self.check_input(input, batch_sizes)
         self.check_hidden_size(hidden[0], self.get_expected_hidden_size(input, batch_sizes), "Expected hidden[0] size {}, got {}")
         self.check_hidden_size(hidden[1], self.get_expected_cell_size(input, batch_sizes), "Expected hidden[1] size {}, got {}")
 
     def permute_hidden(self, hx, permutation):
+        """Both states with the rows of a batch in the order of `permutation`; None: as they are."""
         return hx if permutation is None else (_permuted(hx[0], permutation), _permuted(hx[1], permutation))
 
     def _zeros(self, input, rows):

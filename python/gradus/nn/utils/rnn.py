@@ -33,6 +33,7 @@ class PackedSequence(PackedSequence_):
         return super().__new__(cls, *_fields(data, batch_sizes, sorted_indices, unsorted_indices))
 
     def pin_memory(self):
+        """data and the indices in pinned memory, see Tensor.pin_memory."""
         return type(self)(self.data.pin_memory(), self.batch_sizes, *(_of_both(self, lambda indices: indices.pin_memory())))
 
     def to(self, *args, **kwargs):
@@ -44,33 +45,43 @@ class PackedSequence(PackedSequence_):
         return type(self)(data, self.batch_sizes, *_of_both(self, lambda indices: indices.to(data.device, **options)))
 
     def cuda(self, *args, **kwargs):
+        """to the device cuda, which raises where there is none."""
         return self.to(*args, **{"device": "cuda", **kwargs}) if not args else self.to(*args, **kwargs)
 
     def cpu(self, *args, **kwargs):
+        """to the device cpu."""
         return self.to(*args, **{"device": "cpu", **kwargs}) if not args else self.to(*args, **kwargs)
 
     def double(self):
+        """to another dtype: data as Tensor.double gives it."""
         return self.to(dtype=gradus.double)
 
     def float(self):
+        """to another dtype: data as Tensor.float gives it."""
         return self.to(dtype=gradus.float)
 
     def half(self):
+        """to another dtype: data as Tensor.half gives it."""
         return self.to(dtype=gradus.half)
 
     def long(self):
+        """to another dtype: data as Tensor.long gives it."""
         return self.to(dtype=gradus.long)
 
     def int(self):
+        """to another dtype: data as Tensor.int gives it."""
         return self.to(dtype=gradus.int)
 
     def short(self):
+        """to another dtype: data as Tensor.short gives it."""
         return self.to(dtype=gradus.short)
 
     def char(self):
+        """to another dtype: data as Tensor.char gives it."""
         return self.to(dtype=gradus.int8)
 
     def byte(self):
+        """to another dtype: data as Tensor.byte gives it."""
         return self.to(dtype=gradus.uint8)
 
     @property
@@ -78,6 +89,7 @@ class PackedSequence(PackedSequence_):
         return self.data.is_cuda
 
     def is_pinned(self):
+        """Tells if data lies in pinned memory."""
         return self.data.is_pinned()
 
 

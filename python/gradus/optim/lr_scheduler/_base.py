@@ -121,7 +121,7 @@ class LRScheduler:
 
     def get_lr(self):
         """The rates for ``self.last_epoch``; ``step`` calls it, others want ``get_last_lr``."""
-        if not self._get_lr_called_within_step:
+        if not self._get_lr_called_within_step and type(self)._compute_lr is not LRScheduler._compute_lr:
             warnings.warn("To get the last learning rate computed by the scheduler, please use `get_last_lr()`.", UserWarning, stacklevel=2)
         return self._compute_lr()
 
