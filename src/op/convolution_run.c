@@ -7,9 +7,7 @@
 #include <string.h>
 
 #include "base/parallel.h"
-#include "gen/binary_kernels.h"
 #include "kernel/gemm.h"
-#include "kernel/map.h"
 #include "kernel/table.h"
 #include "op/convolution.h"
 #include "op/product.h"
@@ -126,7 +124,7 @@ static void pack_across(const struct run *r, const char *from, int64_t apart, in
 static void read_line(const struct run *r, int64_t group, int64_t k, int64_t first, int64_t n, char *line)
 {
     const struct grd_conv *c = r->c;
-    const int64_t channels = c->kind == GRD_CONV_IMAGE ? c->outer : c->inner, tap = k % r->taps; /* an image sees a place as it is */
+    const int64_t channels = c->kind == GRD_CONV_IMAGE ? c->outer : c->inner, tap = k % r->taps;
     const int64_t taps[GRD_CONV_DIMS] = {tap / c->kernel[2] / c->kernel[1], tap / c->kernel[2] % c->kernel[1], tap % c->kernel[2]};
     const int64_t plane = grd_conv_product(r->windows.plane) * r->itemsize;
     while (n > 0) {
@@ -295,11 +293,10 @@ static void line_tasks(int64_t begin, int64_t end, void *context)
     }
 }
 
-/* Adds the line of a tap to the elements of a plane, `step` bytes apart, that places see through it. */
+/* Adds the line of a tap to the elements of a plane, `step` elements apart, that places see through it. */
 static void fold_line(const struct run *r, int64_t tap, const char *line, char *plane, int64_t step)
 {
     const struct grd_conv *c = r->c;
-    const struct grd_map add = {.kernel = &grd_kernels->binary[grd_product_dtype(c->dtype)][GRD_BINARY_HIDDEN_ADD], .half = GRD_DTYPE_NONE};
     const int64_t taps[GRD_CONV_DIMS] = {tap / c->kernel[2] / c->kernel[1], tap / c->kernel[2] % c->kernel[1], tap % c->kernel[2]};
     int64_t offset[GRD_CONV_DIMS], first[GRD_CONV_DIMS], past[GRD_CONV_DIMS]; /* of the places that see an element of the image */
     for (int d = 0; d < GRD_CONV_DIMS; d++) {
@@ -307,14 +304,13 @@ static void fold_line(const struct run *r, int64_t tap, const char *line, char *
         first[d] = offset[d] < 0 ? ceil_div(-offset[d], c->stride[d]) : 0;
         past[d] = offset[d] < c->image[d] ? grd_least(c->places[d], ceil_div(c->image[d] - offset[d], c->stride[d])) : 0;
     }
+    if (first[1] >= past[1] || first[2] >= past[2])
+        return;
+    const int64_t row = c->stride[1] * c->image[2] * step, at = (first[1] * c->stride[1] + offset[1]) * c->image[2] + first[2] * c->stride[2] + offset[2];
     for (int64_t i = first[0]; i < past[0]; i++)
-        for (int64_t j = first[1]; j < past[1] && first[2] < past[2]; j++) {
-            const int64_t row = (i * c->stride[0] + offset[0]) * c->image[1] + j * c->stride[1] + offset[1];
-            char *const to = plane + (row * c->image[2] + first[2] * c->stride[2] + offset[2]) * step;
-            const char *from = line + ((i * c->places[1] + j) * c->places[2] + first[2]) * r->size;
-            grd_map(past[2] - first[2], (char *const[]){to, to, (char *)(uintptr_t)from},
-                    (const int64_t[]){c->stride[2] * step, c->stride[2] * step, r->size}, &add);
-        }
+        r->kernels->add_rows(past[1] - first[1], past[2] - first[2],
+                             plane + ((i * c->stride[0] + offset[0]) * c->image[1] * c->image[2] + at) * step * r->size, row, c->stride[2] * step,
+                             line + ((i * c->places[1] + first[1]) * c->places[2] + first[2]) * r->size, c->places[2]);
 }
 
 /* Planes of a wave, channel by channel of each sample. */
@@ -327,9 +323,9 @@ static void fold_tasks(int64_t begin, int64_t end, void *context)
         const int64_t sample = task / wave->channels, channel = task % wave->channels, row = r->group * r->c->inner + wave->channel + channel;
         char *const to = r->to + ((wave->sample + sample) * r->to_sample + row * r->to_row) * r->itemsize;
         char *const plane = r->planes != NULL ? r->planes + task * elements * r->size : to;
-        const int64_t step = r->planes != NULL ? r->size : r->to_column * r->itemsize;
+        const int64_t step = r->planes != NULL ? 1 : r->to_column;
         if (wave->tap == 0)
-            begin_sums(r, row, elements, plane, step);
+            begin_sums(r, row, elements, plane, step * r->size);
         for (int64_t tap = 0; tap < wave->taps && r->depth > 0; tap++)
             fold_line(r, wave->tap + tap, r->lines + ((channel * wave->taps + tap) * all + sample * r->positions) * r->size, plane, step);
         if (r->planes != NULL && wave->tap + wave->taps == grd_conv_product(r->c->kernel))
@@ -371,16 +367,20 @@ static struct run describe(const struct grd_conv *c)
         r.widen = grd_cast_kernel(c->dtype, computed);
         r.narrow = grd_cast_kernel(computed, c->dtype);
     }
-    r.windows = (struct grd_windows){.itemsize = r.itemsize, .step = {1, 1, 1}};
-    memcpy(r.windows.plane, image ? c->places : c->image, sizeof c->image);
-    memcpy(r.windows.places, c->places, sizeof c->places);
-    if (!image) {
+    r.positions = grd_conv_product(c->places);
+    r.windows = (struct grd_windows){.itemsize = r.itemsize};
+    if (image) { /* sees the places of a sample as they lie */
+        for (int d = 0; d < GRD_CONV_DIMS; d++)
+            r.windows.plane[d] = r.windows.places[d] = d == GRD_CONV_DIMS - 1 ? r.positions : 1;
+        r.windows.step[GRD_CONV_DIMS - 1] = 1;
+    } else {
+        memcpy(r.windows.plane, c->image, sizeof c->image);
+        memcpy(r.windows.places, c->places, sizeof c->places);
         memcpy(r.windows.step, c->stride, sizeof c->stride);
         memcpy(r.windows.dilation, c->dilation, sizeof c->dilation);
         memcpy(r.windows.padding, c->padding, sizeof c->padding);
     }
     r.taps = image ? 1 : grd_conv_product(c->kernel);
-    r.positions = grd_conv_product(c->places);
     r.rows = image ? c->inner * grd_conv_product(c->kernel) : c->outer;
     r.depth = weight ? c->batch * r.positions : image ? c->outer : c->inner * r.taps;
     r.step = grd_greatest(1, grd_least(r.depth, r.kernels->depth));
