@@ -411,6 +411,8 @@ grd_tensor *op_tensordot(grd_tensor *self, grd_tensor *other, grd_dims dims_self
     const int64_t rows = self->ndim - n, columns = other->ndim - n;
     if (grd_pending())
         return grd_failed;
+    if (rows + columns == 0 && n > 0)
+        return grd_dot(grd_reshape(left, grd_dims(length)), grd_reshape(right, grd_dims(length)));
     memcpy(sizes, left->sizes, (size_t)rows * sizeof *sizes);
     memcpy(sizes + rows, right->sizes + n, (size_t)columns * sizeof *sizes);
     left = grd_reshape(left, grd_dims(grd_sizes_product(sizes, rows), length));

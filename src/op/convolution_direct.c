@@ -176,7 +176,7 @@ bool grd_conv_is_direct(const struct grd_conv *c)
     double phases = 1, elements = (double)c->groups * (double)(c->kind == GRD_CONV_IMAGE ? c->outer : c->inner);
     for (int d = 0; d < GRD_CONV_DIMS; d++) {
         if (c->padding[d] > most || c->dilation[d] > most || c->stride[d] > most || c->kernel[d] > most || c->image[d] > most ||
-            c->places[d] > most || c->places[d] * c->stride[d] + c->kernel[d] * c->dilation[d] > most)
+            c->places[d] > most || c->places[d] * c->stride[d] + c->kernel[d] * c->dilation[d] > most || c->places[d] == 0)
             return false;
         phases *= c->kind == GRD_CONV_IMAGE ? (double)c->stride[d] : 1;
         elements *= c->kind == GRD_CONV_IMAGE ? (double)c->places[d] : (double)c->image[d];
