@@ -29,6 +29,8 @@ _NAMES = {
     "distributed": {_DEVICES: "AllToAllOptions AllreduceCoalescedOptions AllreduceOptions BackendConfig BarrierOptions BroadcastOptions BuiltinCommHookType DeviceMesh "
                               "GatherOptions GradBucket ProcessGroupGloo ReduceOptions ReduceScatterOptions Reducer ScatterOptions get_backend_config init_device_mesh "
                               "record_comm register_rendezvous_handler rendezvous shrink_group split_group"},
+    "fx": {"programs cannot be traced": "CodeGen Graph GraphModule Interpreter Node PH ProxyableClassMeta Proxy Tracer Transformer has_side_effect map_arg "
+                                         "replace_pattern symbolic_trace"},
     "func": {"print the tensor, which shows what it wraps": "debug_unwrap",
              "operators in place are differentiated and batched as they are, and need no rewriting": "functionalize",
              "use the einops package, or permute and reshape": "rearrange"},

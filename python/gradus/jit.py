@@ -137,6 +137,14 @@ def export(fn):
     return fn
 
 
+def _overload(fn):
+    """The function itself: the declaration of one signature, which the definition after it replaces. Libraries write it as a decorator."""
+    return fn
+
+
+_overload_method = _overload
+
+
 def interface(obj):
     """The class itself."""
     return obj

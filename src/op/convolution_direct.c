@@ -10,7 +10,8 @@
 #include "base/parallel.h"
 #include "op/product.h"
 
-enum { WAVE_BYTES = 1 << 19 /* of copies with a border, if those are of more than one item */ };
+enum { LINES_DEPTH = 64 }; /* products of a place, at most, for many channels in lines */
+enum { WAVE_BYTES = 3 << 18 /* of copies with a border, if those are of more than one item */ };
 
 static int64_t floor_div(int64_t a, int64_t b)
 {
@@ -97,6 +98,7 @@ static void find_phases(struct grd_conv_run *r)
             reach(&phase->axes[d], low + d, high + d);
         phase->offsets = r->noffsets;
         phase->weights = r->weights;
+        phase->nchains = 0;
         r->noffsets += r->channels * phase->taps;
         r->weights += r->channels * phase->taps * r->width;
         r->places += phase->places;
@@ -125,10 +127,20 @@ static void find_copy(struct grd_conv_run *r)
     r->source_channel = size;
     r->source_sample = c->groups * r->channels * size;
     const int64_t least = c->kind == GRD_CONV_WEIGHT ? c->batch : 1;
-    r->wave = grd_least(c->batch * c->groups, least * grd_greatest(1, WAVE_BYTES / (least * r->channels * size * r->size)));
+    r->is_local = r->is_lines && r->channels * size * r->size <= GRD_CONV_LOCAL_BYTES && (c->kind != GRD_CONV_WEIGHT || r->channels == 1);
+    const int64_t all = c->batch * c->groups, most = grd_greatest(1, WAVE_BYTES / (least * r->channels * size * r->size));
+    r->wave = r->is_local ? all : least * grd_conv_pieces(all / least, grd_conv_pieces(all / least, most));
 }
 
 /* All that follows from shapes; strides of the source are those of a copy. */
+/* True if places are to be the lanes: for few channels of the result, or for few products of each place, where rows are long. */
+static bool are_lines(const struct grd_conv_run *r)
+{
+    const int lanes = r->kernel->lanes;
+    return r->rows < lanes / 2 ||
+           (r->c->kind == GRD_CONV_PLACES && r->channels * r->taps <= LINES_DEPTH && r->c->places[GRD_CONV_DIMS - 1] >= 3 * lanes);
+}
+
 static void describe(const struct grd_conv *c, struct grd_conv_run *r)
 {
     const grd_dtype computed = grd_product_dtype(c->dtype);
@@ -146,7 +158,7 @@ static void describe(const struct grd_conv *c, struct grd_conv_run *r)
     r->channels = image ? c->outer : c->inner;
     r->rows = image ? c->inner : c->outer;
     r->taps = grd_conv_product(c->kernel);
-    r->is_lines = r->rows < r->kernel->lanes / 2;
+    r->is_lines = are_lines(r);
     r->width = r->is_lines ? r->rows : grd_conv_pieces(r->rows, r->kernel->lanes) * r->kernel->lanes;
     for (int d = 0; d < GRD_CONV_DIMS; d++)
         r->split[d] = r->is_lines && !image ? c->stride[d] : 1;
@@ -174,7 +186,7 @@ bool grd_conv_is_direct(const struct grd_conv *c)
     struct grd_conv_run r;
     describe(c, &r);
     const double copied = (double)r.source_sample;
-    return copied < (double)most && copied <= 4 * elements + 4096;
+    return copied < (double)most && copied <= 4 * elements + GRD_CONV_LEAST_COPIED;
 }
 
 /* True if the kernel can read the source where it lies: lines want the rows of a plane to be neighbours. */
@@ -199,28 +211,39 @@ static size_t rounded(int64_t bytes)
 
 /* The parts of scratch, one after the other. */
 struct parts {
-    size_t offsets, packed, copy, left, all;
+    size_t offsets, chains, packed, copy, left, all;
 };
 
-static struct parts parts_of(const struct grd_conv_run *r, bool is_copied)
+static struct parts parts_of(const struct grd_conv_run *r)
 {
     const struct grd_conv *c = r->c;
     const bool weight = c->kind == GRD_CONV_WEIGHT;
     const int64_t multiplied = weight ? c->batch * c->groups * r->rows * r->places : c->groups * c->outer * c->inner * r->taps;
     struct parts parts;
     parts.offsets = 64;
-    parts.packed = parts.offsets + rounded(r->noffsets * (int64_t)sizeof(int32_t));
+    parts.chains = parts.offsets + rounded(r->noffsets * (int64_t)sizeof(int32_t));
+    parts.packed = parts.chains + (r->is_lines && !weight ? rounded(r->noffsets * (int64_t)sizeof(struct grd_conv_chain)) : 0);
     parts.copy = parts.packed + rounded(r->is_lines ? grd_conv_lines_bytes(r) : grd_conv_panels_bytes(r));
-    parts.left = parts.copy + (is_copied ? rounded(r->wave * r->channels * r->source_channel * r->size) : 0);
+    parts.left = parts.copy + (r->is_copied && !r->is_local ? rounded(r->wave * r->channels * r->source_channel * r->size) : 0);
     parts.all = parts.left + (r->widen != NULL ? rounded(multiplied * r->size) : 0);
     return parts;
+}
+
+/* Decides how the source is read. */
+static void settle(struct grd_conv_run *r, const grd_tensor *seen)
+{
+    r->seen = seen;
+    r->is_copied = !lies_well(r, seen);
+    r->is_local = r->is_local && r->is_copied;
+    r->wave = r->is_copied ? r->wave : r->c->batch * r->c->groups;
 }
 
 bool grd_conv_prepare_direct(struct grd_plan *p)
 {
     struct grd_conv_run r;
     describe(grd_conv_of(p), &r);
-    p->scratch_bytes = parts_of(&r, !lies_well(&r, p->in[0])).all;
+    settle(&r, p->in[0]);
+    p->scratch_bytes = parts_of(&r).all;
     return true;
 }
 
@@ -266,33 +289,41 @@ static void copy_rows(const struct grd_conv_run *r, const char *from, int64_t ro
     }
 }
 
-/* Planes [begin, end), of all channels of the wave's items, into the copy, within the zeros of their borders. */
-static void copy_planes(int64_t begin, int64_t end, void *context)
+static void copy_plane(const struct grd_conv_run *r, int64_t item, int64_t channel, char *to)
 {
-    const struct grd_conv_run *r = context;
     const grd_tensor *t = r->seen;
     const int64_t n = t->ndim, dims = r->seen_dims;
     int64_t strides[GRD_CONV_DIMS] = {0};
     for (int64_t d = 0; d < dims; d++)
         strides[GRD_CONV_DIMS - dims + d] = t->strides[n - dims + d];
+    const int64_t sample = n == dims + 2 ? grd_conv_sample(r, item) * t->strides[0] : 0;
+    const char *from = t->data + (sample + (grd_conv_group(r, item) * r->channels + channel) * t->strides[n - dims - 1]) * r->itemsize;
+    for (int64_t i = 0; i < r->size_seen[0]; i++)
+        copy_rows(r, from + i * strides[0] * r->itemsize, strides[1], strides[2], to + place_in_copy(r, 0, r->before[0] + i) * r->size);
+}
+
+const char *grd_conv_copy_item(const struct grd_conv_run *r, int64_t item, char *to)
+{
+    for (int64_t channel = 0; channel < r->channels; channel++)
+        copy_plane(r, item, channel, to + channel * r->source_channel * r->size);
+    return to;
+}
+
+/* Planes [begin, end), of all channels of the wave's items, into the copy, within the zeros of their borders. */
+static void copy_planes(int64_t begin, int64_t end, void *context)
+{
+    const struct grd_conv_run *r = context;
     for (int64_t plane = begin; plane < end; plane++) {
-        const int64_t item = r->first_item + plane / r->channels,
-                      channel = grd_conv_group(r, item) * r->channels + plane % r->channels;
-        const char *from = t->data + ((n == dims + 2 ? grd_conv_sample(r, item) * t->strides[0] : 0) + channel * t->strides[n - dims - 1]) *
-                                         r->itemsize;
         char *const to = r->copy + plane * r->source_channel * r->size;
         if (r->first_item == 0)
             memset(to, 0, (size_t)(r->source_channel * r->size));
-        for (int64_t i = 0; i < r->size_seen[0]; i++)
-            copy_rows(r, from + i * strides[0] * r->itemsize, strides[1], strides[2],
-                      to + place_in_copy(r, 0, r->before[0] + i) * r->size);
+        copy_plane(r, r->first_item + plane / r->channels, plane % r->channels, to);
     }
 }
 
-/* The part of a tap's offset that is due to one dimension. */
-static int64_t tap_offset(const struct grd_conv_run *r, const struct grd_conv_axis *axes, int dim, int64_t tap)
+int64_t grd_conv_tap_offset(const struct grd_conv_run *r, const struct grd_conv_phase *phase, int dim, int64_t tap)
 {
-    const int64_t i = axes[dim].origin + r->before[dim] + tap * axes[dim].tap_stride;
+    const int64_t i = phase->axes[dim].origin + r->before[dim] + tap * phase->axes[dim].tap_stride;
     return r->is_copied ? place_in_copy(r, dim, i) : i * r->source[dim];
 }
 
@@ -307,7 +338,8 @@ static void fill_offsets(struct grd_conv_run *r)
             for (int64_t j = 0; j < a[0].ntaps; j++)
                 for (int64_t k = 0; k < a[1].ntaps; k++)
                     for (int64_t l = 0; l < a[2].ntaps && phase->taps > 0; l++)
-                        *to++ = (int32_t)(channel * r->source_channel + tap_offset(r, a, 0, j) + tap_offset(r, a, 1, k) + tap_offset(r, a, 2, l));
+                        *to++ = (int32_t)(channel * r->source_channel + grd_conv_tap_offset(r, phase, 0, j) +
+                                          grd_conv_tap_offset(r, phase, 1, k) + grd_conv_tap_offset(r, phase, 2, l));
     }
 }
 
@@ -328,20 +360,34 @@ int64_t grd_conv_place_at(const struct grd_conv_run *r, const struct grd_conv_ph
     return ((a[0].first + j * a[0].step) * sizes[1] + a[1].first + k * a[1].step) * sizes[2] + a[2].first + l * a[2].step;
 }
 
-void grd_conv_pack_weights(const struct grd_conv_run *r, int64_t group, const struct grd_conv_phase *phase, int64_t first, int64_t width,
-                           char *packed)
+/* True if the phase sees through all taps of the kernel, in order. */
+static bool has_all_taps(const struct grd_conv_run *r, const struct grd_conv_phase *phase)
+{
+    for (int d = 0; d < GRD_CONV_DIMS; d++)
+        if (phase->axes[d].ntaps != r->c->kernel[d] || (phase->axes[d].ntaps > 1 && phase->axes[d].tap_step != 1))
+            return false;
+    return true;
+}
+
+void grd_conv_pack_channels(const struct grd_conv_run *r, int64_t group, const struct grd_conv_phase *phase, int64_t first, int64_t width,
+                            int64_t begin, int64_t end, char *to)
 {
     const bool image = r->c->kind == GRD_CONV_IMAGE;
     const int64_t of_channel = image ? r->c->inner * r->taps : r->taps, of_row = image ? r->taps : r->c->inner * r->taps;
     const int64_t columns = grd_least(width, r->rows - first);
     const struct grd_conv_axis *a = phase->axes;
     const char *from = r->left + (group * r->c->outer * r->c->inner * r->taps + first * of_row) * r->size;
-    char *to = packed + (group * r->weights + phase->weights + r->channels * phase->taps * first) * r->size;
     if (!image) { /* taps of all channels are neighbours */
-        r->product->pack(r->channels * r->taps, columns, width, from, 1, of_row, to);
+        r->product->pack((end - begin) * r->taps, columns, width, from + begin * of_channel * r->size, 1, of_row, to);
         return;
     }
-    for (int64_t channel = 0; channel < r->channels && phase->taps > 0; channel++)
+    const bool has_all = has_all_taps(r, phase);
+    for (int64_t channel = begin; channel < end && phase->taps > 0; channel++) {
+        if (has_all) {
+            r->product->pack(r->taps, columns, width, from + channel * of_channel * r->size, 1, of_row, to);
+            to += r->taps * width * r->size;
+            continue;
+        }
         for (int64_t j = 0; j < a[0].ntaps; j++)
             for (int64_t k = 0; k < a[1].ntaps; k++) {
                 const int64_t tap =
@@ -349,6 +395,14 @@ void grd_conv_pack_weights(const struct grd_conv_run *r, int64_t group, const st
                 r->product->pack(a[2].ntaps, columns, width, from + (channel * of_channel + tap) * r->size, a[2].tap_step, of_row, to);
                 to += a[2].ntaps * width * r->size;
             }
+    }
+}
+
+void grd_conv_pack_weights(const struct grd_conv_run *r, int64_t group, const struct grd_conv_phase *phase, int64_t first, int64_t width,
+                           char *packed)
+{
+    grd_conv_pack_channels(r, group, phase, first, width, 0, r->channels,
+                           packed + (group * r->weights + phase->weights + r->channels * phase->taps * first) * r->size);
 }
 
 void grd_conv_write(const struct grd_conv_run *r, const struct grd_conv_phase *phase, int64_t sample, int64_t channel, int64_t columns,
@@ -392,7 +446,6 @@ static void read_source(struct grd_conv_run *r)
     r->source_channel = t->strides[t->ndim - dims - 1];
     for (int64_t d = 0; d < dims; d++)
         r->source[GRD_CONV_DIMS - dims + d] = t->strides[t->ndim - dims + d];
-    r->wave = r->c->batch * r->c->groups;
 }
 
 void grd_conv_run_direct(const struct grd_plan *p)
@@ -402,13 +455,13 @@ void grd_conv_run_direct(const struct grd_plan *p)
     const bool channels_last = !grd_has(result, GRD_FLAG_CONTIGUOUS), weight = c->kind == GRD_CONV_WEIGHT;
     struct grd_conv_run r;
     describe(c, &r);
-    r.seen = p->in[0];
-    r.is_copied = !lies_well(&r, r.seen);
+    settle(&r, p->in[0]);
     r.seen_dims = weight ? result->ndim - 2 : p->in[1]->ndim - 2;
     r.cast = r.widen != NULL ? r.widen : grd_cast_kernel(c->dtype, c->dtype);
-    const struct parts parts = parts_of(&r, r.is_copied);
+    const struct parts parts = parts_of(&r);
     char *const scratch = (char *)((uintptr_t)p->scratch & ~(uintptr_t)63);
     r.offsets = (int32_t *)(void *)(scratch + parts.offsets);
+    r.chains = (struct grd_conv_chain *)(void *)(scratch + parts.chains);
     r.packed = scratch + parts.packed;
     r.copy = scratch + parts.copy;
     r.left = in_computed(&r, p->in[1], scratch + parts.left);
@@ -426,7 +479,7 @@ void grd_conv_run_direct(const struct grd_plan *p)
         grd_conv_panels_begin(&r);
     for (r.first_item = 0; r.first_item < c->batch * c->groups; r.first_item += r.wave) {
         const int64_t items = grd_least(r.wave, c->batch * c->groups - r.first_item);
-        if (r.is_copied)
+        if (r.is_copied && !r.is_local)
             grd_parallel_for(0, items * r.channels, grd_greatest(1, (1 << 14) / r.source_channel), copy_planes, &r);
         if (r.is_lines)
             grd_conv_lines_run(&r, items);

@@ -15,7 +15,12 @@
 #include "kernel/table.h"
 #include "op/convolution.h"
 
-enum { GRD_CONV_MOST_PHASES = 16, GRD_CONV_MOST_SLOTS = 16 /* tasks that have memory of their own at a time */ };
+enum {
+    GRD_CONV_MOST_PHASES = 16,
+    GRD_CONV_MOST_SLOTS = 16,          /* tasks that have memory of their own at a time */
+    GRD_CONV_LEAST_COPIED = 1 << 22,   /* elements of a copy with its border, which may be that large beside any image */
+    GRD_CONV_LOCAL_BYTES = 16 * 1024 /* of an item that a task copies for itself, at most */
+};
 
 /* Along one dimension: place q, of `count`, is the element `first` + q * step of the result, and sees the element q * source_step + origin + j * tap_stride of the source
  * through the tap tap + j * tap_step, for j of `ntaps`. */
@@ -28,6 +33,7 @@ struct grd_conv_phase {
     int64_t places, taps; /* elements of the result, taps that they see */
     int64_t offsets;      /* where those of the taps of all channels begin, of all offsets */
     int64_t weights;      /* where the panels of a group begin, in elements */
+    int64_t nchains;
 };
 
 struct grd_conv_run {
@@ -43,7 +49,7 @@ struct grd_conv_run {
     /* The source as the kernel reads it: strides in elements. A copy may be split, in parts of the elements whose places have one remainder, so that lanes are
      * neighbours: the element i along a dimension is at i % split * part + i / split * source. */
     const int64_t *size_seen;
-    bool is_copied;
+    bool is_copied, is_local; /* a local copy is made by each task that reads it */
     int64_t before[GRD_CONV_DIMS], extent[GRD_CONV_DIMS]; /* zeros before it, and its size with those on both sides */
     int64_t split[GRD_CONV_DIMS], part[GRD_CONV_DIMS], source[GRD_CONV_DIMS];
     int64_t source_sample, source_channel;
@@ -57,10 +63,11 @@ struct grd_conv_run {
     const char *from, *left, *bias;
     char *copy, *packed, *to;
     int32_t *offsets;
+    struct grd_conv_chain *chains; /* in lines, of all phases, each beginning where its offsets do */
     int64_t to_sample, to_row, to_column; /* strides of the result, in elements: of samples, channels, places */
     int64_t seen_dims;                    /* of the source, beside samples and channels */
     grd_loop_kernel *cast;                /* to what is computed in */
-    int64_t first_item, first_task;       /* of the wave */
+    int64_t first_item, first_task, items; /* of the wave */
 
     struct grd_conv_phase phases[GRD_CONV_MOST_PHASES]; /* the last, since only so many of them are written */
 };
@@ -80,6 +87,12 @@ static inline int64_t grd_conv_group(const struct grd_conv_run *r, int64_t item)
     return r->c->kind == GRD_CONV_WEIGHT ? item / r->c->batch : item % r->c->groups;
 }
 
+/* Elements from what a sample of the wave sees to what the next one does, where there is one group. */
+static inline int64_t grd_conv_seen_step(const struct grd_conv_run *r)
+{
+    return r->is_copied ? r->channels * r->source_channel : r->source_sample;
+}
+
 /* What an item of the wave sees. */
 static inline const char *grd_conv_seen(const struct grd_conv_run *r, int64_t item)
 {
@@ -89,13 +102,21 @@ static inline const char *grd_conv_seen(const struct grd_conv_run *r, int64_t it
                          r->size;
 }
 
+/* Copies the planes of an item to `to`, which holds zeros or another item, and returns that. */
+const char *grd_conv_copy_item(const struct grd_conv_run *r, int64_t item, char *to);
+
+/* The part of a tap's offset that is due to one dimension. */
+int64_t grd_conv_tap_offset(const struct grd_conv_run *r, const struct grd_conv_phase *phase, int dim, int64_t tap);
+
 /* Where place `first`, and the n - 1 after it, begin in the source. */
 void grd_conv_fill_places(const struct grd_conv_run *r, const struct grd_conv_phase *phase, int64_t first, int64_t n, int32_t *to);
 /* The offset, in elements of a plane of the result, of a place of a phase, from which those of its row are `step` apart. */
 int64_t grd_conv_place_at(const struct grd_conv_run *r, const struct grd_conv_phase *phase, int64_t place);
 
-/* Packs the weights of `width` rows from `first` on, of a group and a phase, with one row of the panel for each tap of each channel, to their
- * place in `packed`, which holds those of all groups. */
+/* Packs the weights of `width` rows from `first` on, of a group and a phase: a row of the panel for each tap of channels [begin, end). */
+void grd_conv_pack_channels(const struct grd_conv_run *r, int64_t group, const struct grd_conv_phase *phase, int64_t first, int64_t width,
+                            int64_t begin, int64_t end, char *to);
+/* Packs those of all channels to their place in `packed`, which holds all groups. */
 void grd_conv_pack_weights(const struct grd_conv_run *r, int64_t group, const struct grd_conv_phase *phase, int64_t first, int64_t width,
                            char *packed);
 /* Writes sums to places [place, place + n) of one row and `columns` channels from `channel` on; strides of the sums are in elements. */

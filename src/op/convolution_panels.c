@@ -1,16 +1,21 @@
 /* Convolutions whose results have enough channels to be lanes of vectors: see convolution_direct.h. The sums of a block of places and a panel of channels are on the stack;
  * the kernel (kernel/conv.h) adds to them the products of a panel of weights with what the places see. For the gradient of a weight the rows of the block are taps of
- * channels, and the panel holds the gradient of places. */
+ * channels, and the panel holds the gradient of places.
+ *
+ * Without groups, places of all samples of a wave are counted one after the other. If they are few, each task packs the weights of its panel piece by piece, and multiplies
+ * them with all places while they are in the cache; otherwise the weights of all panels are packed before. */
 #include <string.h>
 
 #include "base/parallel.h"
 #include "op/convolution_direct.h"
 
 enum {
-    BLOCK_ROWS = 128,
-    DEPTH = 512,     /* of a panel at a time: it stays in the second-level cache */
-    MOST_WIDTH = 48, /* of a panel, in elements of 4 bytes */
+    BLOCK_ROWS = 96, /* whole tiles of every kernel */
+    DEPTH = 128,     /* of a panel at a time: it stays in the second-level cache */
+    MOST_WIDTH = 64, /* of a panel, in elements of 4 bytes */
     SUMS_BYTES = BLOCK_ROWS * MOST_WIDTH * 4,
+    FEW_ROWS = 256,      /* places with which each task packs its own weights, at most */
+    FEW_DEPTH = 192,     /* of what it packs at a time */
     TASK_WORK = 1 << 18 /* multiplications worth a task */
 };
 
@@ -21,7 +26,7 @@ static int64_t vectors_of_row(const struct grd_conv_run *r)
 
 static int64_t panels_of(const struct grd_conv_run *r)
 {
-    return grd_conv_pieces(vectors_of_row(r), GRD_CONV_VECTORS);
+    return grd_conv_pieces(vectors_of_row(r), r->kernel->vectors);
 }
 
 /* Vectors of a panel: as even as they can be. */
@@ -35,19 +40,33 @@ static int64_t first_vector(const struct grd_conv_run *r, int64_t panel)
     return panel * (vectors_of_row(r) / panels_of(r)) + grd_least(panel, vectors_of_row(r) % panels_of(r));
 }
 
-/* Blocks of a phase, and of all. */
-static int64_t blocks_of(const struct grd_conv_run *r)
+/* Places of a phase that are counted one after the other: those of the samples of a wave, or of an item. */
+static int64_t rows_of(const struct grd_conv_run *r, const struct grd_conv_phase *phase, int64_t items)
+{
+    return r->c->groups == 1 ? items * phase->places : phase->places;
+}
+
+/* Blocks of all phases of those. */
+static int64_t blocks_of(const struct grd_conv_run *r, int64_t items)
 {
     int64_t blocks = 0;
     for (int i = 0; i < r->nphases; i++)
-        blocks += grd_conv_pieces(r->phases[i].places, BLOCK_ROWS);
+        blocks += grd_conv_pieces(rows_of(r, &r->phases[i], items), BLOCK_ROWS);
     return blocks;
+}
+
+static bool has_few_places(const struct grd_conv_run *r)
+{
+    for (int i = 0; i < r->nphases; i++)
+        if (rows_of(r, &r->phases[i], r->wave) > FEW_ROWS || r->phases[i].taps > FEW_DEPTH)
+            return false;
+    return r->c->groups == 1;
 }
 
 /* Bytes of a panel of the places' gradient, for each task that computes a part of a weight's. */
 static int64_t panel_bytes(const struct grd_conv_run *r)
 {
-    return DEPTH * GRD_CONV_VECTORS * r->kernel->lanes * r->size;
+    return DEPTH * r->kernel->vectors * r->kernel->lanes * r->size;
 }
 
 static int64_t tasks_of_group(const struct grd_conv_run *r)
@@ -63,8 +82,9 @@ static int64_t places_bytes(const struct grd_conv_run *r)
 
 int64_t grd_conv_panels_bytes(const struct grd_conv_run *r)
 {
-    return r->c->kind == GRD_CONV_WEIGHT ? places_bytes(r) + grd_least(GRD_CONV_MOST_SLOTS, r->c->groups * tasks_of_group(r)) * panel_bytes(r)
-                                         : r->c->groups * r->weights * r->size;
+    if (r->c->kind == GRD_CONV_WEIGHT)
+        return places_bytes(r) + grd_least(GRD_CONV_MOST_SLOTS, r->c->groups * tasks_of_group(r)) * panel_bytes(r);
+    return has_few_places(r) ? 0 : r->c->groups * r->weights * r->size;
 }
 
 /* Items [begin, end): weights of a group, a phase and a panel. */
@@ -81,13 +101,13 @@ void grd_conv_panels_begin(struct grd_conv_run *r)
 {
     if (r->c->kind == GRD_CONV_WEIGHT)
         grd_conv_fill_places(r, r->phases, 0, r->places, (int32_t *)(void *)r->packed);
-    else
+    else if (!has_few_places(r))
         grd_parallel_for(0, r->c->groups * r->nphases * panels_of(r), 1, pack_items, r);
 }
 
 /* Columns of sums, which are channels from `channel` on, to places [first, first + n) of a sample. */
-static void write_sums(const struct grd_conv_run *r, const struct grd_conv_phase *phase, int64_t sample, int64_t channel, int64_t columns,
-                       int64_t width, int64_t first, int64_t n, const char *sums)
+static void write_places(const struct grd_conv_run *r, const struct grd_conv_phase *phase, int64_t sample, int64_t channel, int64_t columns,
+                         int64_t width, int64_t first, int64_t n, const char *sums)
 {
     if (r->nphases == 1 && r->narrow == NULL && r->to_column == 1) {
         r->kernel->turn(n, columns, width, sums, r->to + (sample * r->to_sample + channel * r->to_row + first) * r->itemsize, r->to_row);
@@ -100,39 +120,66 @@ static void write_sums(const struct grd_conv_run *r, const struct grd_conv_phase
     }
 }
 
-/* Fills each row of the sums with the bias of the columns, or with zeros. */
-static void begin_sums(const struct grd_conv_run *r, int64_t channel, int64_t columns, int64_t width, int64_t n, char *sums)
+/* Those of rows [first, first + n), counted from the first place of an item. */
+static void write_sums(const struct grd_conv_run *r, const struct grd_conv_phase *phase, int64_t item, int64_t channel, int64_t columns,
+                       int64_t width, int64_t first, int64_t n, const char *sums)
 {
-    memset(sums, 0, (size_t)(n * width * r->size));
-    if (r->bias == NULL)
-        return;
-    r->cast(columns, (char *const[]){sums, (char *)(uintptr_t)r->bias + channel * r->itemsize}, (const int64_t[]){r->size, r->itemsize},
-            NULL);
-    for (int64_t i = 1; i < n; i++)
-        memcpy(sums + i * width * r->size, sums, (size_t)(columns * r->size));
+    while (n > 0) {
+        const int64_t sample = first / phase->places, at = first % phase->places, run = grd_least(n, phase->places - at);
+        write_places(r, phase, grd_conv_sample(r, item) + sample, channel, columns, width, at, run, sums);
+        sums += run * width * r->size;
+        first += run;
+        n -= run;
+    }
 }
 
-/* Tasks [begin, end): blocks of places of an item of the wave. */
+/* Where rows [first, first + n), counted from the first place of an item, begin in the source. */
+static void fill_rows(const struct grd_conv_run *r, const struct grd_conv_phase *phase, int64_t first, int64_t n, int32_t *to)
+{
+    while (n > 0) {
+        const int64_t sample = first / phase->places, at = first % phase->places, run = grd_least(n, phase->places - at);
+        grd_conv_fill_places(r, phase, at, run, to);
+        for (int64_t i = 0; i < run && sample > 0; i++)
+            to[i] += (int32_t)(sample * grd_conv_seen_step(r));
+        to += run;
+        first += run;
+        n -= run;
+    }
+}
+
+/* The bias of `columns` channels in whole vectors; NULL if there is none. */
+static const char *bias_of(const struct grd_conv_run *r, int64_t channel, int64_t columns, int64_t width, char *room)
+{
+    if (r->bias == NULL)
+        return NULL;
+    memset(room + columns * r->size, 0, (size_t)((width - columns) * r->size));
+    r->cast(columns, (char *const[]){room, (char *)(uintptr_t)r->bias + channel * r->itemsize}, (const int64_t[]){r->size, r->itemsize},
+            NULL);
+    return room;
+}
+
+/* Tasks [begin, end): blocks of places of an item, or of all of the wave. */
 static void places_tasks(int64_t begin, int64_t end, void *context)
 {
     const struct grd_conv_run *r = context;
-    const int64_t lanes = r->kernel->lanes, blocks = blocks_of(r);
-    _Alignas(64) char sums[SUMS_BYTES];
+    const int64_t lanes = r->kernel->lanes, blocks = blocks_of(r, r->items);
+    _Alignas(64) char sums[SUMS_BYTES], bias_room[MOST_WIDTH * 4];
     int32_t places[BLOCK_ROWS];
     for (int64_t task = begin; task < end; task++) {
-        const int64_t block = task % blocks, item = r->first_item + task / blocks, group = grd_conv_group(r, item);
+        const int64_t item = r->first_item + task / blocks, group = grd_conv_group(r, item);
         const struct grd_conv_phase *phase = r->phases;
-        int64_t within = block;
-        for (; within >= grd_conv_pieces(phase->places, BLOCK_ROWS); phase++)
-            within -= grd_conv_pieces(phase->places, BLOCK_ROWS);
-        const int64_t first = within * BLOCK_ROWS, n = grd_least(BLOCK_ROWS, phase->places - first), depth = r->channels * phase->taps;
-        grd_conv_fill_places(r, phase, first, n, places);
+        int64_t within = task % blocks;
+        for (int64_t all; within >= (all = grd_conv_pieces(rows_of(r, phase, r->items), BLOCK_ROWS)); phase++)
+            within -= all;
+        const int64_t first = within * BLOCK_ROWS, n = grd_least(BLOCK_ROWS, rows_of(r, phase, r->items) - first),
+                      depth = r->channels * phase->taps;
+        fill_rows(r, phase, first, n, places);
         for (int64_t panel = 0; panel < panels_of(r); panel++) {
             const int64_t begins = first_vector(r, panel) * lanes, width = vectors_of(r, panel) * lanes,
-                          columns = grd_least(width, r->rows - begins);
+                          columns = grd_least(width, r->rows - begins), channel = group * r->rows + begins;
             const char *weights = r->packed + (group * r->weights + phase->weights + depth * begins) * r->size;
-            begin_sums(r, group * r->rows + begins, columns, width, n, sums);
-            for (int64_t at = 0; at < depth; at += DEPTH)
+            const char *bias = bias_of(r, channel, columns, width, bias_room);
+            for (int64_t at = 0; at == 0 || at < depth; at += DEPTH)
                 r->kernel->multiply(&(struct grd_conv_block){
                     .nrows = n,
                     .depth = grd_least(DEPTH, depth - at),
@@ -140,10 +187,43 @@ static void places_tasks(int64_t begin, int64_t end, void *context)
                     .taps = r->offsets + phase->offsets + at,
                     .seen = grd_conv_seen(r, item),
                     .panel = weights + at * width * r->size,
+                    .bias = bias,
                     .sums = sums,
-                    .vectors = vectors_of(r, panel)});
-            write_sums(r, phase, grd_conv_sample(r, item), group * r->rows + begins, columns, width, first, n, sums);
+                    .vectors = vectors_of(r, panel),
+                    .is_first = at == 0});
+            write_sums(r, phase, item, channel, columns, width, first, n, sums);
         }
+    }
+}
+
+/* Tasks [begin, end): panels of a phase, for all places of the wave, which are few. */
+static void panels_tasks(int64_t begin, int64_t end, void *context)
+{
+    const struct grd_conv_run *r = context;
+    _Alignas(64) char sums[FEW_ROWS * MOST_WIDTH * 4], weights[FEW_DEPTH * MOST_WIDTH * 4], bias_room[MOST_WIDTH * 4];
+    int32_t places[FEW_ROWS];
+    for (int64_t task = begin; task < end; task++) {
+        const struct grd_conv_phase *phase = &r->phases[task / panels_of(r)];
+        const int64_t panel = task % panels_of(r), lanes = r->kernel->lanes, width = vectors_of(r, panel) * lanes;
+        const int64_t channel = first_vector(r, panel) * lanes, columns = grd_least(width, r->rows - channel);
+        const int64_t n = rows_of(r, phase, r->items), piece = phase->taps > 0 ? FEW_DEPTH / phase->taps : r->channels;
+        const char *bias = bias_of(r, channel, columns, width, bias_room);
+        fill_rows(r, phase, 0, n, places);
+        for (int64_t at = 0; at < r->channels; at += piece) {
+            const int64_t past = grd_least(r->channels, at + piece);
+            grd_conv_pack_channels(r, 0, phase, channel, width, at, past, weights);
+            r->kernel->multiply(&(struct grd_conv_block){.nrows = n,
+                                                         .depth = (past - at) * phase->taps,
+                                                         .rows = places,
+                                                         .taps = r->offsets + phase->offsets + at * phase->taps,
+                                                         .seen = grd_conv_seen(r, r->first_item),
+                                                         .panel = weights,
+                                                         .bias = bias,
+                                                         .sums = sums,
+                                                         .vectors = vectors_of(r, panel),
+                                                         .is_first = at == 0});
+        }
+        write_sums(r, phase, r->first_item, channel, columns, width, 0, n, sums);
     }
 }
 
@@ -159,7 +239,6 @@ static void weights_tasks(int64_t begin, int64_t end, void *context)
         const int64_t n = grd_least(BLOCK_ROWS, all - first), begins = first_vector(r, panel) * lanes, width = vectors_of(r, panel) * lanes;
         const int64_t columns = grd_least(width, r->rows - begins);
         char *const gradient = r->packed + places_bytes(r) + (task - r->first_task) * panel_bytes(r);
-        memset(sums, 0, (size_t)(n * width * r->size));
         for (int64_t sample = 0; sample < r->c->batch; sample++)
             for (int64_t at = 0; at < places; at += DEPTH) {
                 const int64_t depth = grd_least(DEPTH, places - at);
@@ -174,7 +253,8 @@ static void weights_tasks(int64_t begin, int64_t end, void *context)
                     .seen = grd_conv_seen(r, group * r->c->batch + sample),
                     .panel = gradient,
                     .sums = sums,
-                    .vectors = vectors_of(r, panel)});
+                    .vectors = vectors_of(r, panel),
+                    .is_first = sample == 0 && at == 0});
             }
         char *const to = r->to + ((group * r->rows + begins) * all + first) * r->itemsize;
         if (r->narrow == NULL)
@@ -189,14 +269,18 @@ static void weights_tasks(int64_t begin, int64_t end, void *context)
 /* Tasks that are worth a thread. */
 static int64_t grain_of(const struct grd_conv_run *r)
 {
-    const double work = (double)grd_least(BLOCK_ROWS, r->phases[0].places) * (double)(r->channels * r->phases[0].taps) * (double)r->rows;
+    const double work = (double)grd_least(BLOCK_ROWS, rows_of(r, r->phases, r->items)) * (double)(r->channels * r->phases[0].taps) * (double)r->rows;
     return work >= TASK_WORK ? 1 : (int64_t)(TASK_WORK / (work > 1 ? work : 1));
 }
 
 void grd_conv_panels_run(struct grd_conv_run *r, int64_t items)
 {
+    r->items = items;
     if (r->c->kind != GRD_CONV_WEIGHT) {
-        grd_parallel_for(0, items * blocks_of(r), grain_of(r), places_tasks, r);
+        if (has_few_places(r))
+            grd_parallel_for(0, r->nphases * panels_of(r), 1, panels_tasks, r);
+        else
+            grd_parallel_for(0, (r->c->groups == 1 ? 1 : items) * blocks_of(r, items), grain_of(r), places_tasks, r);
         return;
     }
     const int64_t tasks = tasks_of_group(r), first = r->first_item / r->c->batch * tasks, past = first + items / r->c->batch * tasks;

@@ -6,56 +6,77 @@
 
 #include "kernel/conv.h"
 
-/* Rows [first, first + n) of the block, n at most ROWS: those that are missing are the last one again, and are not stored. */
-INLINE void tile(int vectors, const struct grd_conv_block *b, int64_t first, int64_t n)
+#if defined(__AVX512F__)
+enum { MOST_VECTORS = 4, TILE_SUMS = 24 };
+#else
+enum { MOST_VECTORS = 3, TILE_SUMS = 12 };
+#endif
+enum { MOST_TILE_ROWS = 8 };
+
+/* Rows of a tile of so many vectors: as many as registers hold the sums of, and addresses. */
+INLINE int rows_beside(int vectors)
 {
-    const lane *row[ROWS], *panel = (const lane *)b->panel;
+    return TILE_SUMS / vectors < MOST_TILE_ROWS ? TILE_SUMS / vectors : MOST_TILE_ROWS;
+}
+
+/* Rows [first, first + n) of the block, n at most `rows`: those that are missing are the last one again, and are not stored. */
+INLINE void tile(int rows, int vectors, const struct grd_conv_block *b, int64_t first, int64_t n)
+{
+    const lane *row[MOST_TILE_ROWS], *panel = (const lane *)b->panel;
     const int32_t *const taps = b->taps;
-    vector sum[ROWS][VECTORS];
+    vector sum[MOST_TILE_ROWS][MOST_VECTORS];
     const int64_t width = vectors * LANES;
     lane *const sums = (lane *)b->sums + first * width;
 #pragma GCC unroll 8
-    for (int r = 0; r < ROWS; r++) {
+    for (int r = 0; r < rows; r++) {
         const int64_t at = r < n ? r : n - 1;
         row[r] = (const lane *)b->seen + b->rows[first + at];
-#pragma GCC unroll 3
+#pragma GCC unroll 4
         for (int v = 0; v < vectors; v++)
-            sum[r][v] = load_vector(sums + at * width + v * LANES);
+            if (!b->is_first)
+                sum[r][v] = load_vector(sums + at * width + v * LANES);
+            else if (b->bias != NULL)
+                sum[r][v] = load_vector((const lane *)b->bias + v * LANES);
+            else
+                sum[r][v] = (vector){0};
     }
     for (int64_t k = 0; k < b->depth; k++, panel += width) {
         const int64_t tap = taps[k];
-        vector x[VECTORS];
-#pragma GCC unroll 3
+        vector x[MOST_VECTORS];
+#pragma GCC unroll 4
         for (int v = 0; v < vectors; v++) {
             if (VECTOR_BYTES == 64)
                 __builtin_prefetch(panel + AHEAD * width + v * LANES);
             x[v] = load_vector(panel + v * LANES);
         }
 #pragma GCC unroll 8
-        for (int r = 0; r < ROWS; r++) {
+        for (int r = 0; r < rows; r++) {
             const lane a = row[r][tap];
-#pragma GCC unroll 3
+#pragma GCC unroll 4
             for (int v = 0; v < vectors; v++)
                 sum[r][v] += a * x[v];
         }
     }
 #pragma GCC unroll 8
-    for (int r = 0; r < ROWS; r++)
+    for (int r = 0; r < rows; r++)
         if (r < n)
-#pragma GCC unroll 3
+#pragma GCC unroll 4
             for (int v = 0; v < vectors; v++)
                 store_vector(sums + r * width + v * LANES, sum[r][v]);
 }
 
 INLINE void tiles(int vectors, const struct grd_conv_block *b)
 {
-    for (int64_t first = 0; first < b->nrows; first += ROWS)
-        tile(vectors, b, first, b->nrows - first < ROWS ? b->nrows - first : ROWS);
+    const int rows = rows_beside(vectors);
+    for (int64_t first = 0; first < b->nrows; first += rows)
+        tile(rows, vectors, b, first, b->nrows - first < rows ? b->nrows - first : rows);
 }
 
 static void multiply(const struct grd_conv_block *b)
 {
-    if (b->vectors == 3)
+    if (b->vectors == 4)
+        tiles(MOST_VECTORS, b);
+    else if (b->vectors == 3)
         tiles(3, b);
     else if (b->vectors == 2)
         tiles(2, b);
@@ -78,15 +99,51 @@ static void turn(int64_t n, int64_t columns, int64_t width, const char *sums, ch
             out[c * to_column + r] = from[r * width + c];
 }
 
+/* Lanes of x and y in turn: those of the lower halves. */
+INLINE vector low_pairs(vector x, vector y)
+{
+#if defined(__AVX512F__)
+    if (LANES == 16)
+        return (vector)__builtin_shufflevector((floats)x, (floats)y, 0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23);
+    return (vector)__builtin_shufflevector((doubles)x, (doubles)y, 0, 8, 1, 9, 2, 10, 3, 11);
+#elif defined(__AVX__)
+    if (LANES == 8)
+        return (vector)__builtin_shufflevector((floats)x, (floats)y, 0, 8, 1, 9, 2, 10, 3, 11);
+    return (vector)__builtin_shufflevector((doubles)x, (doubles)y, 0, 4, 1, 5);
+#else
+    if (LANES == 4)
+        return (vector)__builtin_shufflevector((floats)x, (floats)y, 0, 4, 1, 5);
+    return (vector)__builtin_shufflevector((doubles)x, (doubles)y, 0, 2);
+#endif
+}
+
+/* Lanes of x and y in turn: those of the upper halves. */
+INLINE vector high_pairs(vector x, vector y)
+{
+#if defined(__AVX512F__)
+    if (LANES == 16)
+        return (vector)__builtin_shufflevector((floats)x, (floats)y, 8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31);
+    return (vector)__builtin_shufflevector((doubles)x, (doubles)y, 4, 12, 5, 13, 6, 14, 7, 15);
+#elif defined(__AVX__)
+    if (LANES == 8)
+        return (vector)__builtin_shufflevector((floats)x, (floats)y, 4, 12, 5, 13, 6, 14, 7, 15);
+    return (vector)__builtin_shufflevector((doubles)x, (doubles)y, 2, 6, 3, 7);
+#else
+    if (LANES == 4)
+        return (vector)__builtin_shufflevector((floats)x, (floats)y, 2, 6, 3, 7);
+    return (vector)__builtin_shufflevector((doubles)x, (doubles)y, 1, 3);
+#endif
+}
+
 /* ---- Copies --------------------------------------------------------------------------------------------------------------------------- */
 
-INLINE void copy_neighbours(int64_t n, const lane *from, lane *to)
+INLINE void copy_neighbours(int64_t n, lane_mask rest, const lane *from, lane *to)
 {
     int64_t i = 0;
     for (; i + LANES <= n; i += LANES)
         store_vector(to + i, load_vector(from + i));
     if (i < n)
-        store_lanes(to + i, first_lanes(n - i), load_lanes(from + i, first_lanes(n - i)));
+        store_lanes(to + i, rest, load_lanes(from + i, rest));
 }
 
 INLINE void copy_every(int64_t step, int64_t n, const lane *from, lane *to)
@@ -95,8 +152,19 @@ INLINE void copy_every(int64_t step, int64_t n, const lane *from, lane *to)
         to[i] = from[i * step];
 }
 
+/* The lanes of a last pair of vectors that are of n elements: of each, and of those of even and of odd number. */
+struct pair_masks {
+    lane_mask low, high, even, odd;
+};
+
+INLINE struct pair_masks masks_of_pair(int64_t n)
+{
+    return (struct pair_masks){first_lanes(n < LANES ? n : LANES), first_lanes(n < LANES ? 0 : n - LANES), first_lanes((n + 1) / 2),
+                               first_lanes(n / 2)};
+}
+
 /* Elements of even number to one place, of odd number to another. */
-INLINE void copy_pairs(int64_t n, const lane *from, lane *even, lane *odd)
+INLINE void copy_pairs(int64_t n, struct pair_masks rest, const lane *from, lane *even, lane *odd)
 {
     int64_t i = 0;
     for (; i + 2 * LANES <= n; i += 2 * LANES) {
@@ -104,24 +172,49 @@ INLINE void copy_pairs(int64_t n, const lane *from, lane *even, lane *odd)
         store_vector(even + i / 2, evens(low, high));
         store_vector(odd + i / 2, odds(low, high));
     }
-    copy_every(2, (n - i + 1) / 2, from + i, even + i / 2);
-    copy_every(2, (n - i) / 2, from + i + 1, odd + i / 2);
+    if (i == n)
+        return;
+    const vector low = load_lanes(from + i, rest.low), high = load_lanes(from + i + LANES, rest.high);
+    store_lanes(even + i / 2, rest.even, evens(low, high));
+    store_lanes(odd + i / 2, rest.odd, odds(low, high));
+}
+
+/* Elements of even number from one place, of odd number from another. */
+INLINE void put_pairs(int64_t n, struct pair_masks rest, const lane *even, const lane *odd, lane *to)
+{
+    int64_t i = 0;
+    for (; i + 2 * LANES <= n; i += 2 * LANES) {
+        const vector x = load_vector(even + i / 2), y = load_vector(odd + i / 2);
+        store_vector(to + i, low_pairs(x, y));
+        store_vector(to + i + LANES, high_pairs(x, y));
+    }
+    if (i == n)
+        return;
+    const vector x = load_lanes(even + i / 2, rest.even), y = load_lanes(odd + i / 2, rest.odd);
+    store_lanes(to + i, rest.low, low_pairs(x, y));
+    store_lanes(to + i + LANES, rest.high, high_pairs(x, y));
 }
 
 static void copy(const struct grd_conv_copy *c)
 {
     const lane *from = (const lane *)c->from;
     lane *to = (lane *)c->to;
-    for (int64_t row = 0; row < c->nrows; row++, from += c->from_row, to += c->to_row)
+    const lane_mask rest = first_lanes(c->n % LANES);
+    const struct pair_masks pair = masks_of_pair(c->n % (2 * LANES));
+    const int64_t even = c->before % 2 * c->part + c->before / 2, odd = (c->before + 1) % 2 * c->part + (c->before + 1) / 2;
+    for (int64_t row = 0; row < c->nrows; row++, from += c->from_row, to += c->to_row) {
+        for (int64_t i = 0; i < c->n && c->split != 1; i += 64 / (int64_t)sizeof(lane))
+            __builtin_prefetch(from + AHEAD * c->from_row + i); /* rows are apart: the hardware does not see where they lead */
         if (c->split == 1)
-            copy_neighbours(c->n, from, to + c->before);
+            copy_neighbours(c->n, rest, from, to + c->before);
         else if (c->split == 2)
-            copy_pairs(c->n, from, to + c->before % 2 * c->part + c->before / 2, to + (c->before + 1) % 2 * c->part + (c->before + 1) / 2);
+            copy_pairs(c->n, pair, from, to + even, to + odd);
         else
             for (int64_t i = 0; i < c->split && i < c->n; i++) {
                 const int64_t at = c->before + i;
                 copy_every(c->split, (c->n - i - 1) / c->split + 1, from + i, to + at % c->split * c->part + at / c->split);
             }
+    }
 }
 
 /* ---- Places in lanes ------------------------------------------------------------------------------------------------------------------ */
@@ -133,11 +226,12 @@ INLINE int vectors_beside(int rows)
     return LINE_SUMS / rows < 1 ? 1 : LINE_SUMS / rows > MOST_LINE_VECTORS ? MOST_LINE_VECTORS : LINE_SUMS / rows;
 }
 
-/* `vectors` vectors of places from `first` on; of the only one that is not whole, the first `n` lanes. */
-INLINE void line_tile(int rows, int vectors, bool whole, const struct grd_conv_line *l, int64_t first, int64_t n)
+/* `vectors` vectors of places of a line from `first` on; of the only one that is not whole, the first `n` lanes. */
+INLINE void line_tile(int rows, int vectors, bool whole, const struct grd_conv_line *l, int64_t line, int64_t first, int64_t n)
 {
-    const lane *const seen = (const lane *)l->seen + first, *weights = (const lane *)l->weights, *const bias = (const lane *)l->bias;
-    lane *const sums = (lane *)l->sums + first;
+    const lane *const seen = (const lane *)l->seen + line * l->seen_line + first, *weights = (const lane *)l->weights;
+    const lane *const bias = (const lane *)l->bias;
+    lane *const sums = (lane *)l->sums + line * l->sums_line + first;
     const lane_mask mask = first_lanes(whole ? LANES : n);
     vector sum[GRD_CONV_LINE_ROWS][MOST_LINE_VECTORS];
 #pragma GCC unroll 8
@@ -147,79 +241,182 @@ INLINE void line_tile(int rows, int vectors, bool whole, const struct grd_conv_l
             sum[r][v] = (vector){0} + (bias != NULL ? bias[r] : 0);
     for (int64_t k = 0; k < l->depth; k++, weights += rows) {
         const lane *const from = seen + l->taps[k];
+        vector x[MOST_LINE_VECTORS];
 #pragma GCC unroll 8
-        for (int v = 0; v < vectors; v++) {
-            const vector x = whole ? load_vector(from + v * LANES) : load_lanes(from, mask);
+        for (int v = 0; v < vectors; v++)
+            x[v] = whole ? load_vector(from + v * LANES) : load_lanes(from, mask);
 #pragma GCC unroll 8
-            for (int r = 0; r < rows; r++)
-                sum[r][v] += weights[r] * x;
+        for (int r = 0; r < rows; r++) {
+            const lane weight = weights[r];
+#pragma GCC unroll 8
+            for (int v = 0; v < vectors; v++)
+                sum[r][v] += weight * x[v];
         }
     }
 #pragma GCC unroll 8
     for (int r = 0; r < rows; r++)
 #pragma GCC unroll 8
         for (int v = 0; v < vectors; v++)
-            store_vector(sums + r * GRD_CONV_LINE + v * LANES, sum[r][v]);
+            if (whole)
+                store_vector(sums + r * l->sums_row + v * LANES, sum[r][v]);
+            else
+                store_lanes(sums + r * l->sums_row, mask, sum[r][v]);
 }
 
-/* Tiles of so many vectors, as long as there are places for them. */
-INLINE int64_t line_tiles(int rows, int vectors, const struct grd_conv_line *l, int64_t first)
+/* Tiles of so many vectors, as long as there are places for them; the last one may begin within the one before it. */
+INLINE int64_t line_tiles(int rows, int vectors, const struct grd_conv_line *l, int64_t line, int64_t first)
 {
     for (; first + vectors * LANES <= l->n; first += vectors * LANES)
-        line_tile(rows, vectors, true, l, first, LANES);
-    return first;
+        line_tile(rows, vectors, true, l, line, first, LANES);
+    if (l->n - first <= vectors / 2 * LANES || l->n < vectors * LANES)
+        return first;
+    line_tile(rows, vectors, true, l, line, l->n - vectors * LANES, LANES);
+    return l->n;
 }
 
-INLINE void line_of(int rows, const struct grd_conv_line *l)
+/* Each line by itself. */
+INLINE void lines_of_rows(int rows, const struct grd_conv_line *l)
 {
     const int vectors = vectors_beside(rows);
-    int64_t first = line_tiles(rows, vectors, l, 0);
-    if (vectors > 2)
-        first = line_tiles(rows, (vectors + 1) / 2, l, first);
-    first = line_tiles(rows, 1, l, first);
-    if (first < l->n)
-        line_tile(rows, 1, false, l, first, l->n - first);
+    for (int64_t line = 0; line < l->lines; line++) {
+        int64_t first = line_tiles(rows, vectors, l, line, 0);
+        if (vectors > 2)
+            first = line_tiles(rows, (vectors + 1) / 2, l, line, first);
+        if (vectors > 1)
+            first = line_tiles(rows, 1, l, line, first);
+        if (first < l->n)
+            line_tile(rows, 1, false, l, line, first, l->n - first);
+    }
+}
+
+/* Adds what a chain of `count` taps sees from `lines` lines, each of `vectors` vectors: all that is loaded is multiplied with each tap. */
+INLINE void add_chain(int count, int lines, int vectors, const struct grd_conv_line *l, const struct grd_conv_chain *chain, const lane *seen,
+                      int64_t last, lane_mask mask, vector sum[MOST_LINE_VECTORS][MOST_LINE_VECTORS])
+{
+    vector weights[GRD_CONV_CHAIN];
+#pragma GCC unroll 3
+    for (int k = 0; k < count; k++)
+        weights[k] = ((const lane *)l->weights)[chain->weight + k * chain->step] - (vector){0};
+    seen += chain->tap;
+#pragma GCC unroll 10
+    for (int i = 0; i < lines + count - 1; i++, seen += l->seen_line)
+#pragma GCC unroll 8
+        for (int v = 0; v < vectors; v++) {
+            const vector x = vectors == 1 ? load_lanes(seen, mask) : load_vector(seen + (v == vectors - 1 ? last : v * LANES));
+#pragma GCC unroll 3
+            for (int k = 0; k < count; k++)
+                if (i - k >= 0 && i - k < lines)
+                    sum[i - k][v] += weights[k] * x;
+        }
+}
+
+/* `lines` lines of one row from `first` on. They are `vectors` vectors long, of which the last may begin within the one before it; only one vector may be not whole. */
+INLINE void short_lines_tile(int lines, int vectors, const struct grd_conv_line *l, int64_t first)
+{
+    const lane *const seen = (const lane *)l->seen + first * l->seen_line;
+    lane *to = (lane *)l->sums + first * l->sums_line;
+    const lane bias = l->bias != NULL ? *(const lane *)l->bias : 0;
+    const lane_mask mask = first_lanes(vectors == 1 ? l->n : LANES);
+    const int64_t last = vectors == 1 ? 0 : l->n - LANES;
+    vector sum[MOST_LINE_VECTORS][MOST_LINE_VECTORS];
+#pragma GCC unroll 8
+    for (int i = 0; i < lines; i++)
+#pragma GCC unroll 8
+        for (int v = 0; v < vectors; v++)
+            sum[i][v] = (vector){0} + bias;
+    for (const struct grd_conv_chain *chain = l->chains; chain < l->chains + l->nchains; chain++)
+        if (chain->count == 3)
+            add_chain(3, lines, vectors, l, chain, seen, last, mask, sum);
+        else if (chain->count == 2)
+            add_chain(2, lines, vectors, l, chain, seen, last, mask, sum);
+        else
+            add_chain(1, lines, vectors, l, chain, seen, last, mask, sum);
+#pragma GCC unroll 8
+    for (int i = 0; i < lines; i++, to += l->sums_line)
+#pragma GCC unroll 8
+        for (int v = 0; v < vectors; v++)
+            if (vectors == 1)
+                store_lanes(to, mask, sum[i][v]);
+            else
+                store_vector(to + (v == vectors - 1 ? last : v * LANES), sum[i][v]);
+}
+
+/* Tiles of so many lines, if there are as many; the last one may begin within the one before it. */
+INLINE void short_lines(int lines, int vectors, const struct grd_conv_line *l)
+{
+    for (int64_t first = 0; first < l->lines; first += lines)
+        short_lines_tile(lines, vectors, l, first + lines <= l->lines ? first : l->lines - lines);
+}
+
+INLINE void short_lines_of(int lines, int vectors, const struct grd_conv_line *l)
+{
+    if (l->lines >= lines)
+        short_lines(lines, vectors, l);
+    else
+        short_lines(2, vectors, l);
+}
+
+static void lines_of_one_row(const struct grd_conv_line *l)
+{
+    const int64_t vectors = l->lines == 1 ? 0 : vectors_of(l->n);
+    if (vectors == 1 && l->lines < 8)
+        short_lines_of(4, 1, l);
+    else if (vectors == 1)
+        short_lines(8, 1, l);
+    else if (vectors == 2)
+        short_lines_of(4, 2, l);
+    else if (vectors == 3)
+        short_lines_of(3, 3, l);
+    else if (vectors == 4)
+        short_lines_of(3, 4, l);
+    else
+        lines_of_rows(1, l);
 }
 
 static void line(const struct grd_conv_line *l)
 {
     switch (l->nrows) {
     case 1:
-        line_of(1, l);
+        lines_of_one_row(l);
         break;
     case 2:
-        line_of(2, l);
+        lines_of_rows(2, l);
         break;
     case 3:
-        line_of(3, l);
+        lines_of_rows(3, l);
         break;
     case 4:
-        line_of(4, l);
+        lines_of_rows(4, l);
         break;
     case 5:
-        line_of(5, l);
+        lines_of_rows(5, l);
         break;
     case 6:
-        line_of(6, l);
+        lines_of_rows(6, l);
         break;
     case 7:
-        line_of(7, l);
+        lines_of_rows(7, l);
         break;
     default:
-        line_of(8, l);
+        lines_of_rows(8, l);
     }
 }
 
-static void put(int64_t n, int64_t columns, int64_t width, const char *sums, char *to, int64_t to_row, int64_t step)
+static void put(const struct grd_conv_put *p)
 {
-    const lane *from = (const lane *)sums;
-    lane *out = (lane *)to;
-    for (int64_t i = 0; i < n; i++, from += width, out += to_row)
-        if (step == 1)
-            copy_neighbours(columns, from, out);
+    const lane *from = (const lane *)p->sums;
+    lane *to = (lane *)p->to;
+    const lane_mask rest = first_lanes(p->columns % LANES);
+    const struct pair_masks pair = masks_of_pair(p->columns % (2 * LANES));
+    for (int64_t i = 0; i < p->n; i++, from += p->width, to += p->to_row)
+        if (p->parts == 1 && p->step == 1)
+            copy_neighbours(p->columns, rest, from, to);
+        else if (p->parts == 2 && p->step == 1)
+            put_pairs(p->columns, pair, from, from + p->part, to);
         else
-            for (int64_t j = 0; j < columns; j++)
-                out[j * step] = from[j];
+            for (int64_t part = 0; part < p->parts; part++)
+                for (int64_t j = part; j < p->columns; j += p->parts)
+                    to[j * p->step] = from[part * p->part + j / p->parts];
 }
 
 /* ---- Sums over places ------------------------------------------------------------------------------------------------------------------ */
@@ -305,4 +502,4 @@ static void add_lanes(int64_t n, const char *sums, char *to)
 
 extern const struct grd_conv_row GRD_TYPED(grd_conv_row);
 const struct grd_conv_row GRD_TYPED(grd_conv_row) = {
-    .copy = copy, .multiply = multiply, .turn = turn, .line = line, .put = put, .dots = dots, .add_lanes = add_lanes, .lanes = LANES};
+    .copy = copy, .multiply = multiply, .turn = turn, .line = line, .put = put, .dots = dots, .add_lanes = add_lanes, .lanes = LANES, .vectors = MOST_VECTORS};
