@@ -169,6 +169,10 @@ REFUSED = {("clamp_tensor", "bool"): "PyTorch clamps bools by one tensor, not by
            **{(n, d): "PyTorch asks for no order of a single element" for n in ("kthvalue", "cummax", "cummin") for d in ("complex64", "complex128")}}
 
 
+# PyTorch gives NaN, since its coefficients are not those of 16 bits.
+NOT_A_NUMBER = {(name, dtype) for name in ("matrix_exp", "linalg_matrix_exp") for dtype in ("float16", "bfloat16")}
+
+
 # Computed here on purpose, although PyTorch refuses.
 SUPERSETS = tomllib.loads((g.ROOT / "test/data/supersets.toml").read_text())
 
@@ -331,6 +335,8 @@ def check_operator(operator, function, values, dtype, what):
         assert is_superset("values", operator, what), f"{what}: PyTorch refuses, and test/data/supersets.toml does not list it: {wanted}"
         return
     assert len(got) == len(wanted), what
+    if (operator.name, dtype) in NOT_A_NUMBER:
+        return
     for i, (a, b) in enumerate(zip(got, wanted)):
         if isinstance(b, torch.Tensor):
             compare(a, b, dtype, f"{what} result {i}")
