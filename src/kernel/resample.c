@@ -4,12 +4,14 @@
 #include "kernel/resample.h"
 
 #include <math.h>
+#include <stdbool.h>
 #include <string.h>
 
 enum {
     ALIGNMENT = 64,
     MOST_PRECISION = 22, /* bits of a weight in fixed point behind the point, as in PyTorch */
-    WEIGHT_LIMIT = 1 << 15
+    WEIGHT_LIMIT = 1 << 15,
+    MOST_TAPS = 4 /* of what is no filter */
 };
 
 /* ---- Positions ------------------------------------------------------------------------------------------------------------------------- */
@@ -57,15 +59,13 @@ static double filter(enum grd_resample_mode mode, double distance)
     return x < 1 ? cubic_near(x, -0.5) : x < 2 ? cubic_far(x, -0.5) : 0;
 }
 
-/* ---- Tables ---------------------------------------------------------------------------------------------------------------------------- */
+/* ---- Taps ------------------------------------------------------------------------------------------------------------------------------ */
 
-/* The table of an axis while it is made: weights as doubles of one output. */
-struct row {
-    int64_t in, o;
-    int64_t taps;
-    int32_t *index;  /* every out-th */
-    double *weights; /* of all outputs, every out-th */
-    int64_t out;
+/* An output is a sum over elements first, ..., first + n - 1, the ones beyond the ends moved to them. `at` says where between them it lies: in parts of an element
+ * behind the one before it or, for filters, where its middle is. */
+struct taps {
+    int64_t first, n;
+    double at;
 };
 
 static int64_t clamped(int64_t i, int64_t n)
@@ -73,45 +73,28 @@ static int64_t clamped(int64_t i, int64_t n)
     return i < 0 ? 0 : i >= n ? n - 1 : i;
 }
 
-static void put_tap(const struct row *r, int64_t k, int64_t index, double weight)
-{
-    r->index[k * r->out + r->o] = (int32_t)clamped(index, r->in);
-    r->weights[k * r->out + r->o] = weight;
-}
-
 /* As in PyTorch images of two dimensions that stay, or double, do so whatever scale is given. */
-static int64_t put_nearest(const struct grd_resample_source *x, const struct row *r, double scale)
+static struct taps nearest_tap(const struct grd_resample_source *x, int64_t in, int64_t out, double scale, int64_t o)
 {
-    if (x->mode == GRD_RESAMPLE_NEAREST && x->n == 2 && (r->out == r->in || r->out == 2 * r->in)) {
-        put_tap(r, 0, r->o * r->in / r->out, 1);
-        return 1;
-    }
-    const double o = (double)r->o + (x->mode == GRD_RESAMPLE_NEAREST_EXACT ? 0.5 : 0),
-                 position = floor((double)(float)((float)o * (float)scale));
-    put_tap(r, 0, position < (double)r->in ? (int64_t)position : r->in - 1, 1);
-    return 1;
+    if (x->mode == GRD_RESAMPLE_NEAREST && x->n == 2 && (out == in || out == 2 * in))
+        return (struct taps){o * in / out, 1, 0};
+    const double middle = (double)o + (x->mode == GRD_RESAMPLE_NEAREST_EXACT ? 0.5 : 0);
+    const double position = floor((double)(float)((float)middle * (float)scale));
+    return (struct taps){position < (double)in ? (int64_t)position : in - 1, 1, 0};
 }
 
-static int64_t put_linear(const struct grd_resample_source *x, const struct row *r, double scale)
+static struct taps linear_taps(const struct grd_resample_source *x, int64_t in, int64_t out, double scale, int64_t o)
 {
-    const double position = r->in == r->out ? (double)r->o : position_of(x, scale, r->o);
-    const int64_t first = position < (double)r->in ? (int64_t)position : r->in - 1;
-    const double share = fmin(fmax(rounded(x, position - (double)first), 0), 1);
-    put_tap(r, 0, first, rounded(x, 1 - share));
-    put_tap(r, 1, first + 1, share);
-    return 2;
+    const double position = in == out ? (double)o : position_of(x, scale, o);
+    const int64_t first = position < (double)in ? (int64_t)position : in - 1;
+    return (struct taps){first, 2, fmin(fmax(rounded(x, position - (double)first), 0), 1)};
 }
 
-static int64_t put_cubic(const struct grd_resample_source *x, const struct row *r, double scale)
+static struct taps cubic_taps(const struct grd_resample_source *x, int64_t in, double scale, int64_t o)
 {
-    const double position = position_of(x, scale, r->o), whole = fmin(floor(position), (double)(r->in - 1));
-    const double t = fmin(fmax(rounded(x, position - whole), 0), 1);
-    const int64_t first = whole < 0 ? -1 : (int64_t)whole;
-    put_tap(r, 0, first - 1, cubic_far(t + 1, -0.75));
-    put_tap(r, 1, first, cubic_near(t, -0.75));
-    put_tap(r, 2, first + 1, cubic_near(1 - t, -0.75));
-    put_tap(r, 3, first + 2, cubic_far(2 - t, -0.75));
-    return 4;
+    const double position = position_of(x, scale, o), whole = fmin(floor(position), (double)(in - 1));
+    const int64_t before = whole < 0 ? -1 : (int64_t)whole;
+    return (struct taps){before - 1, 4, fmin(fmax(rounded(x, position - whole), 0), 1)};
 }
 
 double grd_resample_reach(const struct grd_resample_source *x, double scale)
@@ -120,33 +103,100 @@ double grd_resample_reach(const struct grd_resample_source *x, double scale)
     return reach * (scale >= 1 ? scale : 1);
 }
 
-/* The filter, as wide as an output where those are wider than elements of the input; its weights sum to 1. Beyond the input there is one tap, of no weight. */
-static int64_t put_filtered(const struct grd_resample_source *x, const struct row *r, double scale)
+/* As wide as an output where those are wider than elements of the input. */
+static struct taps filter_taps(const struct grd_resample_source *x, int64_t in, double scale, int64_t o)
 {
-    const double reach = rounded(x, grd_resample_reach(x, scale)), shrink = scale >= 1 ? rounded(x, 1 / scale) : 1;
-    const double middle = rounded(x, scale * rounded(x, (double)r->o + 0.5)), begin = middle - reach + 0.5, end = middle + reach + 0.5;
-    const int64_t first = begin > 0 ? clamped((int64_t)fmin(begin, (double)r->in), r->in + 1) : 0;
-    int64_t count = (int64_t)fmin(end, (double)r->in) - first;
-    count = count < 0 ? 0 : count > r->taps ? r->taps : count;
-    double sum = 0;
-    if (count == 0)
-        put_tap(r, 0, first, 0);
-    for (int64_t k = 0; k < count; k++) {
-        put_tap(r, k, first + k, filter(x->mode, rounded(x, rounded(x, rounded(x, (double)(first + k) - middle) + 0.5) * shrink)));
-        sum += r->weights[k * r->out + r->o];
-    }
-    for (int64_t k = 0; k < count && sum != 0; k++)
-        r->weights[k * r->out + r->o] /= sum;
-    return count > 0 ? count : 1;
+    const double reach = rounded(x, grd_resample_reach(x, scale)), middle = rounded(x, scale * rounded(x, (double)o + 0.5));
+    const double begin = middle - reach + 0.5, end = middle + reach + 0.5;
+    const int64_t first = begin > 0 ? clamped((int64_t)fmin(begin, (double)in), in + 1) : 0;
+    const int64_t n = (int64_t)fmin(end, (double)in) - first, most = grd_resample_filter_taps(x, in, scale);
+    return (struct taps){first, n < 0 ? 0 : n > most ? most : n, middle};
 }
 
-/* An element that several taps name has the weight of all in the first. */
-static void merge_taps(const struct row *r, int64_t count)
+int64_t grd_resample_filter_taps(const struct grd_resample_source *x, int64_t in, double scale)
 {
-    for (int64_t k = count - 1; k > 0; k--)
-        if (r->index[k * r->out + r->o] == r->index[(k - 1) * r->out + r->o]) {
-            r->weights[(k - 1) * r->out + r->o] += r->weights[k * r->out + r->o];
-            r->weights[k * r->out + r->o] = 0;
+    return (int64_t)fmin(2 * ceil(grd_resample_reach(x, scale)) + 1, (double)in);
+}
+
+static bool is_resampled(const struct grd_resample_source *x, int axis)
+{
+    return axis >= GRD_RESAMPLE_AXES - x->n;
+}
+
+/* Those of output o along an axis of `in` elements; one that is not resampled has the element at its own place. */
+static struct taps taps_of(const struct grd_resample_source *x, int axis, int64_t in, int64_t out, int64_t o)
+{
+    const double scale = x->scales[axis];
+    if (!is_resampled(x, axis))
+        return (struct taps){o, 1, 0};
+    if (x->antialias)
+        return filter_taps(x, in, scale, o);
+    return x->mode == GRD_RESAMPLE_CUBIC    ? cubic_taps(x, in, scale, o)
+           : x->mode == GRD_RESAMPLE_LINEAR ? linear_taps(x, in, out, scale, o)
+                                            : nearest_tap(x, in, out, scale, o);
+}
+
+/* The weights of a filter sum to 1. */
+static void weigh_filter(const struct grd_resample_source *x, double scale, const struct taps *t, double *weights)
+{
+    const double shrink = scale >= 1 ? rounded(x, 1 / scale) : 1;
+    double sum = 0;
+    for (int64_t k = 0; k < t->n; k++) {
+        weights[k] = filter(x->mode, rounded(x, rounded(x, rounded(x, (double)(t->first + k) - t->at) + 0.5) * shrink));
+        sum += weights[k];
+    }
+    for (int64_t k = 0; k < t->n && sum != 0; k++)
+        weights[k] /= sum;
+}
+
+static void weigh(const struct grd_resample_source *x, int axis, const struct taps *t, double *weights)
+{
+    if (x->antialias && is_resampled(x, axis))
+        weigh_filter(x, x->scales[axis], t, weights);
+    else if (t->n == 4) {
+        weights[0] = cubic_far(t->at + 1, -0.75);
+        weights[1] = cubic_near(t->at, -0.75);
+        weights[2] = cubic_near(1 - t->at, -0.75);
+        weights[3] = cubic_far(2 - t->at, -0.75);
+    } else {
+        weights[0] = rounded(x, 1 - t->at);
+        weights[t->n - 1] = t->n == 2 ? t->at : weights[0];
+    }
+}
+
+/* ---- Tables ---------------------------------------------------------------------------------------------------------------------------- */
+
+/* A table while it is made: weights are doubles. */
+struct table {
+    int64_t out; /* tap k of output o is at k * out + o */
+    double *weights;
+    int32_t *index, *counts;
+};
+
+static void put_tap(const struct table *t, int64_t o, int64_t index, double weight)
+{
+    const int64_t at = t->counts[o]++ * t->out + o;
+    t->index[at] = (int32_t)index;
+    t->weights[at] = weight;
+}
+
+/* Output o has each element once in a row. */
+static void add_tap(const struct table *t, int64_t o, int64_t index, double weight)
+{
+    const int64_t last = (t->counts[o] - 1) * t->out + o;
+    if (t->counts[o] > 0 && t->index[last] == index)
+        t->weights[last] += weight;
+    else
+        put_tap(t, o, index, weight);
+}
+
+/* An element that several taps of output o name has the weight of all in the first. */
+static void merge_taps(const struct table *t, int64_t o)
+{
+    for (int64_t k = (t->counts[o] - 1) * t->out + o; k > o; k -= t->out)
+        if (t->index[k] == t->index[k - t->out]) {
+            t->weights[k - t->out] += t->weights[k];
+            t->weights[k] = 0;
         }
 }
 
@@ -177,34 +227,61 @@ static void convert_weights(const struct grd_resample_source *x, struct grd_resa
     }
 }
 
+int64_t grd_resample_most_outputs(const struct grd_resample_source *x, int axis, int64_t in, int64_t out)
+{
+    int64_t most = 1, begin = 0;
+    for (int64_t o = 0; o < out; o++) {
+        const struct taps t = taps_of(x, axis, in, out, o);
+        struct taps before = taps_of(x, axis, in, out, begin);
+        while (begin < o && clamped(before.first + before.n - 1, in) < clamped(t.first, in))
+            before = taps_of(x, axis, in, out, ++begin);
+        most = o - begin + 1 > most ? o - begin + 1 : most;
+    }
+    return most;
+}
+
+/* With room for the weights of one output, which has no more taps than the input has elements, or MOST_TAPS. */
 int64_t grd_resample_table_bytes(const struct grd_resample_axis *a)
 {
-    return ((a->out * a->taps * (int64_t)(sizeof(double) + sizeof(int32_t)) + a->out * (int64_t)sizeof(int32_t)) / ALIGNMENT + 1) *
+    const int64_t most = (a->in > a->out ? a->in : a->out) + MOST_TAPS;
+    return ((a->out * a->taps * (int64_t)(sizeof(double) + sizeof(int32_t)) + a->out * (int64_t)sizeof(int32_t) +
+             most * (int64_t)sizeof(double)) /
+                ALIGNMENT +
+            1) *
            ALIGNMENT;
+}
+
+static bool all_full(const struct grd_resample_axis *a)
+{
+    for (int64_t o = 0; o < a->out; o++)
+        if (a->counts[o] != a->taps)
+            return false;
+    return true;
 }
 
 static void make_table(const struct grd_resample_source *x, int axis, struct grd_resample_axis *a, char *memory)
 {
-    const bool resampled = axis >= GRD_RESAMPLE_AXES - x->n;
-    struct row r = {.in = a->in, .out = a->out, .taps = a->taps, .weights = (double *)memory};
-    r.index = (int32_t *)(r.weights + a->out * a->taps);
-    int32_t *const counts = r.index + a->out * a->taps;
+    const int64_t in = x->transposed ? a->out : a->in, out = x->transposed ? a->in : a->out;
+    struct table table = {.out = a->out, .weights = (double *)memory};
     memset(memory, 0, (size_t)grd_resample_table_bytes(a));
-    for (r.o = 0; r.o < a->out; r.o++) {
-        const double scale = x->scales[axis];
-        if (!resampled)
-            put_tap(&r, 0, r.o, 1);
-        counts[r.o] = !resampled ? 1
-                                 : (int32_t)(x->antialias                     ? put_filtered(x, &r, scale)
-                                             : x->mode == GRD_RESAMPLE_CUBIC  ? put_cubic(x, &r, scale)
-                                             : x->mode == GRD_RESAMPLE_LINEAR ? put_linear(x, &r, scale)
-                                                                              : put_nearest(x, &r, scale));
+    double *const weights = table.weights + a->out * a->taps;
+    table.index = (int32_t *)(weights + (in > out ? in : out) + MOST_TAPS);
+    table.counts = table.index + a->out * a->taps;
+    for (int64_t o = 0; o < out; o++) {
+        const struct taps t = taps_of(x, axis, in, out, o);
+        weigh(x, axis, &t, weights);
+        for (int64_t k = 0; k < t.n; k++)
+            if (x->transposed)
+                add_tap(&table, clamped(t.first + k, in), o, weights[k]);
+            else
+                put_tap(&table, o, clamped(t.first + k, in), weights[k]);
         if (x->weight_bytes == sizeof(int16_t))
-            merge_taps(&r, counts[r.o]);
+            merge_taps(&table, o);
     }
-    a->index = r.index;
-    a->counts = counts;
-    convert_weights(x, a, r.weights);
+    a->index = table.index;
+    a->counts = table.counts;
+    a->full = all_full(a);
+    convert_weights(x, a, table.weights);
 }
 
 void grd_resample_make_tables(const struct grd_resample_source *x, struct grd_resample *kernel, char *memory)

@@ -2,7 +2,7 @@
  * batch_norm.c, formulas in schema/normalization.toml.
  *
  * A pass works on units: a piece of one channel or, where channels are innermost, a piece of all. The first pass leaves two sums of each unit, which are
- * combined for each channel; the second writes. A channel that fits into the cache goes through both before the next one does.
+ * combined for each channel; the second writes. Channels that fit into the cache go through both before the next ones do.
  * Invariant: pieces lie at places that follow from the sizes alone, so that bits do not depend on the number of threads. */
 #include <string.h>
 
@@ -13,7 +13,7 @@
 #include "op/formula.h"
 #include "op/lines.h"
 
-enum { PIECE = 4096, LEAST_ROWS = 64, MOST_ROWS = 128, GRAIN = 1 << 15, CACHED_BYTES = 1 << 19 };
+enum { PIECE = 4096, LEAST_ROWS = 64, MOST_ROWS = 128, GRAIN = 1 << 15, CACHED_BYTES = 1 << 19, NEAR_BYTES = 1 << 15 };
 
 struct channel_norm {
     struct grd_channels at;
@@ -172,13 +172,16 @@ static void write_gradient(int64_t begin, int64_t end, void *context)
         x->kernels->gradient(&x->at, piece_of(x, unit), x->data, x->grad, x->mean, x->shift, x->slope, x->scale, x->out);
 }
 
+/* As many channels at a time as the nearest cache has room for, or one. */
 static void all_of_channels(int64_t begin, int64_t end, void *context)
 {
     const struct channel_norm *x = context;
-    for (int64_t channel = begin; channel < end; channel++) {
-        x->sum(channel * x->pieces, (channel + 1) * x->pieces, context);
-        x->finish(channel, channel + 1, context);
-        x->write(channel * x->pieces, (channel + 1) * x->pieces, context);
+    const int64_t most = grd_greatest(1, NEAR_BYTES / grd_greatest(1, x->at.samples * x->at.positions * x->itemsize));
+    for (int64_t n; begin < end; begin += n) {
+        n = grd_least(most, end - begin);
+        x->sum(begin * x->pieces, (begin + n) * x->pieces, context);
+        x->finish(begin, begin + n, context);
+        x->write(begin * x->pieces, (begin + n) * x->pieces, context);
     }
 }
 

@@ -89,8 +89,7 @@ static void take_scales(struct resample *x, grd_scalar depth, grd_scalar height,
         struct grd_resample_axis *a = &x->kernel.axes[i];
         const double scale = scale_of(&x->source, a->in, a->out, given[i]);
         x->source.scales[i] = scale;
-        a->taps =
-            x->source.antialias ? (int64_t)fmin(2 * ceil(grd_resample_reach(&x->source, scale)) + 1, (double)a->in) : taps[x->source.mode];
+        a->taps = x->source.antialias ? grd_resample_filter_taps(&x->source, a->in, scale) : taps[x->source.mode];
     }
 }
 
@@ -176,6 +175,17 @@ static void take_order(struct resample *x, const grd_tensor *self)
     x->images = x->channels_last ? self->sizes[0] : self->sizes[0] * self->sizes[1];
 }
 
+/* Tensors and memory, when axes are known. */
+static bool plan_pieces(struct grd_plan *p, grd_tensor *self, grd_dims size)
+{
+    struct resample *x = resample_of(p);
+    take_order(x, self);
+    if (!plan_images(p, self, size, x->channels_last) || !size_tables(p, x))
+        return false;
+    size_pieces(p, x);
+    return true;
+}
+
 static bool plan_resampled(struct grd_plan *p, grd_tensor *self, grd_dims size, const char *mode, bool align_corners, bool antialias,
                            grd_scalar scales_d, grd_scalar scales_h, grd_scalar scales_w)
 {
@@ -184,11 +194,7 @@ static bool plan_resampled(struct grd_plan *p, grd_tensor *self, grd_dims size, 
     if (!check_ndim(self, size.n) ||
         !take_arguments(x, self, grd_image_sizes(grd_sizes(self), size.n), size, mode, scales_d, scales_h, scales_w))
         return false;
-    take_order(x, self);
-    if (!plan_images(p, self, size, x->channels_last) || !size_tables(p, x))
-        return false;
-    size_pieces(p, x);
-    return true;
+    return plan_pieces(p, self, size);
 }
 
 bool plan_resample(struct grd_plan *p, grd_tensor *self, grd_dims size, const char *mode, bool align_corners, bool antialias,
@@ -225,6 +231,16 @@ bool plan_resample_volume(struct grd_plan *p, grd_tensor *self, grd_dims output_
            plan_resampled(p, self, output_size, mode, align_corners, false, scales_d, scales_h, scales_w);
 }
 
+/* The way back is resampled, too, each element of the input from the outputs that it went to. */
+static void transpose(struct resample *x)
+{
+    x->source.transposed = true;
+    for (int i = 0; i < GRD_RESAMPLE_AXES; i++) {
+        struct grd_resample_axis *a = &x->kernel.axes[i];
+        *a = (struct grd_resample_axis){.in = a->out, .out = a->in, .taps = grd_resample_most_outputs(&x->source, i, a->in, a->out)};
+    }
+}
+
 bool plan_resample_backward(struct grd_plan *p, grd_tensor *self, grd_dims size, const char *mode, bool align_corners, bool antialias,
                             grd_scalar scales_d, grd_scalar scales_h, grd_scalar scales_w)
 {
@@ -235,30 +251,17 @@ bool plan_resample_backward(struct grd_plan *p, grd_tensor *self, grd_dims size,
         return false;
     if (!grd_dtype_is_floating((grd_dtype)self->dtype))
         return grd_raise_no_kernel("upsample_backward", (grd_dtype)self->dtype);
-    x->kernel.channels = 1;
-    x->images = self->sizes[0] * self->sizes[1];
-    if (!plan_images(p, self, size, false) || !size_tables(p, x))
-        return false;
-    const int64_t plane = grd_sizes_product(grd_sizes(self).data + 2, size.n), line = x->kernel.axes[2].in * grd_dtype_size(p->reads[0].as);
-    x->grain = grd_greatest((x->images + PIECES - 1) / PIECES, LEAST_PIECE / plane + 1);
-    x->piece_bytes = (line / ALIGNMENT + 1) * ALIGNMENT;
-    p->scratch_bytes += (size_t)(x->piece_bytes * ((x->images + x->grain - 1) / x->grain));
-    return true;
+    transpose(x);
+    return plan_pieces(p, self, size);
 }
 
 /* ---- Runs ------------------------------------------------------------------------------------------------------------------------------- */
 
-static void forward_piece(int64_t begin, int64_t end, void *context)
+static void resample_piece(int64_t begin, int64_t end, void *context)
 {
     const struct resample *x = context;
     int64_t *const keys = (int64_t *)(x->pieces + begin / x->grain * x->piece_bytes);
     x->kernels->forward(&x->kernel, begin, end, x->in, x->out, keys + x->kernel.lines, keys);
-}
-
-static void backward_piece(int64_t begin, int64_t end, void *context)
-{
-    const struct resample *x = context;
-    x->kernels->backward(&x->kernel, begin, end, x->in, x->out, x->pieces + begin / x->grain * x->piece_bytes);
 }
 
 void run_resample(const struct grd_plan *p)
@@ -268,18 +271,7 @@ void run_resample(const struct grd_plan *p)
     x->out = p->results[0]->data;
     grd_resample_make_tables(&x->source, &x->kernel, p->scratch);
     x->pieces = p->scratch + x->table_bytes;
-    grd_parallel_for(0, x->images * x->kernel.axes[0].out * x->kernel.axes[1].out, x->grain, forward_piece, x);
-}
-
-void run_resample_backward(const struct grd_plan *p)
-{
-    struct resample *x = resample_of(p);
-    x->in = p->in[0]->data;
-    x->out = p->results[0]->data;
-    grd_resample_make_tables(&x->source, &x->kernel, p->scratch);
-    x->pieces = p->scratch + x->table_bytes;
-    memset(x->out, 0, (size_t)p->results[0]->numel * (size_t)p->results[0]->itemsize);
-    grd_parallel_for(0, x->images, x->grain, backward_piece, x);
+    grd_parallel_for(0, x->images * x->kernel.axes[0].out * x->kernel.axes[1].out, x->grain, resample_piece, x);
 }
 
 grd_dims grd_image_sizes_as(grd_dims sizes, grd_dims image)

@@ -12,6 +12,8 @@ enum { LANES = 64 / sizeof(T), VECTORS = 4, BLOCK = VECTORS * LANES };
 
 typedef T lanes __attribute__((vector_size(64)));
 typedef T lanes_unaligned __attribute__((vector_size(64), aligned(sizeof(T)), may_alias));
+typedef double doubles __attribute__((vector_size(32)));
+typedef T few_lanes __attribute__((vector_size(sizeof(doubles) / sizeof(double) * sizeof(T)), may_alias));
 
 /* What is added up: squares of x - center, or grad in one sum and grad * (x - center) in the other. */
 enum sums { SUM, SQUARES, PRODUCTS };
@@ -37,9 +39,9 @@ INLINE void add_one(enum sums what, T x, T grad, T center, double *first, double
 static T total(const lanes *vectors, double rest)
 {
     const lanes sum = (vectors[0] + vectors[1]) + (vectors[2] + vectors[3]);
-    double parts[4] = {rest};
-    for (int l = 0; l < LANES; l++)
-        parts[l % 4] += (double)sum[l];
+    doubles parts = {rest};
+    for (size_t i = 0; i < sizeof sum / sizeof(few_lanes); i++)
+        parts += __builtin_convertvector(((const few_lanes *)&sum)[i], doubles);
     return (T)((parts[0] + parts[1]) + (parts[2] + parts[3]));
 }
 
@@ -52,7 +54,7 @@ struct segment {
 
 INLINE struct segment segment_of(const struct grd_channels *x, int64_t channel, int64_t i, int64_t last)
 {
-    const int64_t sample = i / x->positions, position = i % x->positions;
+    const int64_t sample = i == 0 ? 0 : i / x->positions, position = i - sample * x->positions;
     return (struct segment){(sample * x->channels + channel) * x->positions + position, at_most(last - i, x->positions - position)};
 }
 

@@ -49,16 +49,11 @@ INLINE void resample_elements(const struct grd_resample_axis *a, int taps, const
 static void resample_filtered(const struct grd_resample_axis *a, const T *restrict in, T *restrict out)
 {
     const weight *weights = a->weights;
-    for (int64_t from = 0; from < a->out; from += BLOCK) {
-        sum sums[BLOCK] = {0};
-        const int64_t n = at_most(BLOCK, a->out - from);
-        for (int64_t k = 0; k < a->taps; k++)
-            for (int64_t i = 0; i < n; i++) {
-                const sum product = (sum)weights[k * a->out + from + i] * in[a->index[k * a->out + from + i]];
-                sums[i] += k < a->counts[from + i] ? product : 0;
-            }
-        for (int64_t i = 0; i < n; i++)
-            out[from + i] = finished(sums[i], a->precision);
+    for (int64_t o = 0; o < a->out; o++) {
+        sum s = 0;
+        for (int64_t k = o; k < a->counts[o] * a->out; k += a->out)
+            s += (sum)weights[k] * in[a->index[k]];
+        out[o] = finished(s, a->precision);
     }
 }
 
@@ -87,7 +82,9 @@ INLINE bool is_one(weight w, int precision)
 /* Of at most FEW taps. */
 static void combine_few(int64_t taps, const T *const *from, const weight *w, int precision, int64_t n, T *out)
 {
-    if (taps == 1 && is_one(w[0], precision))
+    if (taps == 0)
+        memset(out, 0, (size_t)n * sizeof *out);
+    else if (taps == 1 && is_one(w[0], precision))
         memcpy(out, from[0], (size_t)n * sizeof *out);
     else if (taps == 1)
         combine(1, from, w, precision, n, out);
@@ -134,17 +131,16 @@ static void resample_place(const struct grd_resample_axis *a, int64_t o, int64_t
     }
 }
 
-/* As few as 1, 2 or 4 taps all count. */
 static void resample_row(const struct grd_resample_axis *a, int64_t channels, const T *in, T *out)
 {
     if (channels > 1)
         for (int64_t o = 0; o < a->out; o++)
             resample_place(a, o, channels, in, out + o * channels);
-    else if (a->taps == 1)
+    else if (a->full && a->taps == 1)
         resample_elements(a, 1, in, out);
-    else if (a->taps == 2)
+    else if (a->full && a->taps == 2)
         resample_elements(a, 2, in, out);
-    else if (a->taps == 4)
+    else if (a->full && a->taps == 4)
         resample_elements(a, 4, in, out);
     else
         resample_filtered(a, in, out);
@@ -229,43 +225,4 @@ static void forward(const struct grd_resample *x, int64_t begin, int64_t end, co
     }
 }
 
-/* ---- Backward --------------------------------------------------------------------------------------------------------------------------- */
-
-#if !GRD_IS_INTEGER
-static void spread_row(const struct grd_resample_axis *a, int64_t channels, const T *grad, T *line)
-{
-    const C *weights = a->weights;
-    memset(line, 0, (size_t)(a->in * channels) * sizeof *line);
-    for (int64_t o = 0; o < a->out; o++)
-        for (int64_t k = o; k < a->counts[o] * a->out; k += a->out)
-            if (channels == 1)
-                line[a->index[k]] += weights[k] * grad[o];
-            else
-                add_scaled(line + a->index[k] * channels, weights[k], grad + o * channels, channels);
-}
-
-static void spread_rows(const struct grd_resample *x, int64_t depth, int64_t height, const T *line, T *image)
-{
-    const struct grd_resample_axis *d = &x->axes[0], *h = &x->axes[1];
-    const C *depth_weights = d->weights, *height_weights = h->weights;
-    const int64_t n = x->axes[2].in * x->channels;
-    for (int64_t i = depth; i < d->counts[depth] * d->out; i += d->out)
-        for (int64_t k = height; k < h->counts[height] * h->out; k += h->out)
-            add_scaled(image + (d->index[i] * h->in + h->index[k]) * n, depth_weights[i] * height_weights[k], line, n);
-}
-
-static void backward(const struct grd_resample *x, int64_t begin, int64_t end, const void *grad, void *grad_in, void *line)
-{
-    const int64_t heights = x->axes[1].out, rows = x->axes[0].out * heights, width = x->axes[2].out * x->channels;
-    const int64_t image = x->axes[0].in * x->axes[1].in * x->axes[2].in * x->channels;
-    for (int64_t i = begin; i < end; i++)
-        for (int64_t row = 0; row < rows; row++) {
-            spread_row(&x->axes[2], x->channels, (const T *)grad + (i * rows + row) * width, line);
-            spread_rows(x, row / heights, row % heights, line, (T *)grad_in + i * image);
-        }
-}
-
-const struct grd_resample_row GRD_TYPED(grd_resample_row) = {.forward = forward, .backward = backward};
-#else
 const struct grd_resample_row GRD_TYPED(grd_resample_row) = {.forward = forward};
-#endif
