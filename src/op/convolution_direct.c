@@ -229,11 +229,12 @@ static struct parts parts_of(const struct grd_conv_run *r)
     return parts;
 }
 
-/* Decides how the source is read. */
-static void settle(struct grd_conv_run *r, const grd_tensor *seen)
+/* Takes what is read, and decides how. */
+static void settle(struct grd_conv_run *r, const struct grd_plan *p)
 {
-    r->seen = seen;
-    r->is_copied = !lies_well(r, seen);
+    r->seen = p->in[0];
+    r->bias = p->nreads > 2 && p->in[2] != NULL ? p->in[2]->data : NULL;
+    r->is_copied = !lies_well(r, r->seen);
     r->is_local = r->is_local && r->is_copied;
     r->wave = r->is_copied ? r->wave : r->c->batch * r->c->groups;
 }
@@ -242,7 +243,7 @@ bool grd_conv_prepare_direct(struct grd_plan *p)
 {
     struct grd_conv_run r;
     describe(grd_conv_of(p), &r);
-    settle(&r, p->in[0]);
+    settle(&r, p);
     p->scratch_bytes = parts_of(&r).all;
     return true;
 }
@@ -405,23 +406,6 @@ void grd_conv_pack_weights(const struct grd_conv_run *r, int64_t group, const st
                            packed + (group * r->weights + phase->weights + r->channels * phase->taps * first) * r->size);
 }
 
-void grd_conv_write(const struct grd_conv_run *r, const struct grd_conv_phase *phase, int64_t sample, int64_t channel, int64_t columns,
-                    int64_t place, int64_t n, const char *sums, int64_t sums_place, int64_t sums_channel)
-{
-    char *const to =
-        r->to + (sample * r->to_sample + channel * r->to_row + grd_conv_place_at(r, phase, place) * r->to_column) * r->itemsize;
-    const int64_t step = phase->axes[2].step * r->to_column;
-    grd_loop_kernel *const cast = r->narrow != NULL ? r->narrow : r->cast;
-    if (r->to_row == 1 && sums_channel == 1)
-        for (int64_t i = 0; i < n; i++)
-            cast(columns, (char *const[]){to + i * step * r->itemsize, (char *)(uintptr_t)sums + i * sums_place * r->size},
-                 (const int64_t[]){r->itemsize, r->size}, NULL);
-    else
-        for (int64_t i = 0; i < columns; i++)
-            cast(n, (char *const[]){to + i * r->to_row * r->itemsize, (char *)(uintptr_t)sums + i * sums_channel * r->size},
-                 (const int64_t[]){step * r->itemsize, sums_place * r->size}, NULL);
-}
-
 /* ---- The whole --------------------------------------------------------------------------------------------------------------------------------- */
 
 /* What is multiplied, in the dtype that is computed in. */
@@ -455,7 +439,7 @@ void grd_conv_run_direct(const struct grd_plan *p)
     const bool channels_last = !grd_has(result, GRD_FLAG_CONTIGUOUS), weight = c->kind == GRD_CONV_WEIGHT;
     struct grd_conv_run r;
     describe(c, &r);
-    settle(&r, p->in[0]);
+    settle(&r, p);
     r.seen_dims = weight ? result->ndim - 2 : p->in[1]->ndim - 2;
     r.cast = r.widen != NULL ? r.widen : grd_cast_kernel(c->dtype, c->dtype);
     const struct parts parts = parts_of(&r);
@@ -465,7 +449,6 @@ void grd_conv_run_direct(const struct grd_plan *p)
     r.packed = scratch + parts.packed;
     r.copy = scratch + parts.copy;
     r.left = in_computed(&r, p->in[1], scratch + parts.left);
-    r.bias = p->nreads > 2 && p->in[2] != NULL ? p->in[2]->data : NULL;
     r.to = result->data;
     const int64_t positions = grd_conv_product(c->kind == GRD_CONV_IMAGE ? c->image : c->places);
     r.to_sample = c->groups * r.rows * positions;

@@ -118,10 +118,6 @@ void grd_conv_pack_channels(const struct grd_conv_run *r, int64_t group, const s
 /* Packs those of all channels to their place in `packed`, which holds all groups. */
 void grd_conv_pack_weights(const struct grd_conv_run *r, int64_t group, const struct grd_conv_phase *phase, int64_t first, int64_t width,
                            char *packed);
-/* Writes sums to places [place, place + n) of one row and `columns` channels from `channel` on; strides of the sums are in elements. */
-void grd_conv_write(const struct grd_conv_run *r, const struct grd_conv_phase *phase, int64_t sample, int64_t channel, int64_t columns,
-                    int64_t place, int64_t n, const char *sums, int64_t sums_place, int64_t sums_channel);
-
 /* Each way: the bytes of what is packed, what is done before the waves, and a wave of items. */
 int64_t grd_conv_panels_bytes(const struct grd_conv_run *r);
 void grd_conv_panels_begin(struct grd_conv_run *r);
