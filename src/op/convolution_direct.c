@@ -266,27 +266,40 @@ static void copy_row(const struct grd_conv_run *r, const char *row, int64_t step
                 (const int64_t[]){r->size, split * step * r->itemsize}, NULL);
 }
 
-/* Rows of a plane, `row` elements apart: those of one remainder after those of another. */
+/* Rows [first, first + n) of a plane, `row` elements apart from `from` on: those of one remainder after those of another. */
+static void place_rows(const struct grd_conv_run *r, int64_t first, int64_t n, const char *from, int64_t row, char *to)
+{
+    const int64_t split = r->split[1];
+    for (int64_t i = 0; i < split && i < n; i++)
+        r->kernel->copy(&(struct grd_conv_copy){.nrows = (n - i - 1) / split + 1,
+                                                .n = r->size_seen[2],
+                                                .before = r->before[2],
+                                                .split = r->split[2],
+                                                .part = r->part[2],
+                                                .from = from + i * row * r->size,
+                                                .to = to + place_in_copy(r, 1, r->before[1] + first + i) * r->size,
+                                                .from_row = split * row,
+                                                .to_row = r->source[1]});
+}
+
+/* All rows of a plane, `row` elements apart. Where they have to be converted, or gathered, as many as there is room for are made neighbours first. */
 static void copy_rows(const struct grd_conv_run *r, const char *from, int64_t row, int64_t step, char *to)
 {
-    const int64_t split = r->split[1], all = r->size_seen[1];
-    for (int64_t first = 0; first < split && first < all; first++) {
-        const char *rows = from + first * row * r->itemsize;
-        char *const part = to + place_in_copy(r, 1, r->before[1] + first) * r->size;
-        const int64_t n = (all - first - 1) / split + 1;
-        if (r->widen == NULL && step == 1)
-            r->kernel->copy(&(struct grd_conv_copy){.nrows = n,
-                                                    .n = r->size_seen[2],
-                                                    .before = r->before[2],
-                                                    .split = r->split[2],
-                                                    .part = r->part[2],
-                                                    .from = rows,
-                                                    .to = part,
-                                                    .from_row = split * row,
-                                                    .to_row = r->source[1]});
-        else
-            for (int64_t i = 0; i < n; i++)
-                copy_row(r, rows + i * split * row * r->itemsize, step, part + i * r->source[1] * r->size);
+    enum { ROOM = 2048 };
+    _Alignas(64) char room[ROOM * 8];
+    const int64_t n = r->size_seen[2], all = r->size_seen[1], most = ROOM / n;
+    if (r->widen == NULL && step == 1) {
+        place_rows(r, 0, all, from, row, to);
+        return;
+    }
+    for (int64_t first = 0; first < all && most == 0; first++)
+        copy_row(r, from + first * row * r->itemsize, step, to + place_in_copy(r, 1, r->before[1] + first) * r->size);
+    for (int64_t first = 0; first < all && most > 0; first += most) {
+        const int64_t rows = grd_least(most, all - first), at_once = step == 1 && row == n ? rows : 1;
+        for (int64_t i = 0; i < rows; i += at_once)
+            r->cast(at_once * n, (char *const[]){room + i * n * r->size, (char *)(uintptr_t)from + (first + i) * row * r->itemsize},
+                    (const int64_t[]){r->size, step * r->itemsize}, NULL);
+        place_rows(r, first, rows, room, n, to);
     }
 }
 

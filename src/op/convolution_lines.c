@@ -140,24 +140,28 @@ static int64_t all_blocks(const struct grd_conv_run *r, struct blocks ret_blocks
 static void write_rows(const struct grd_conv_run *r, const struct blocks *b, int64_t n, int64_t columns, const char *sums, char *to,
                        int64_t row)
 {
-    if (r->narrow == NULL) {
-        r->kernel->put(&(struct grd_conv_put){.n = n,
-                                              .columns = columns,
-                                              .sums = sums,
-                                              .parts = b->parts,
-                                              .part = b->channels * b->part,
-                                              .width = b->width,
-                                              .to = to,
-                                              .to_row = row,
-                                              .step = r->to_column});
-        return;
+    _Alignas(64) char woven[SUMS * 4];
+    struct grd_conv_put put = {.n = n,
+                               .columns = columns,
+                               .sums = sums,
+                               .parts = b->parts,
+                               .part = b->channels * b->part,
+                               .width = b->width,
+                               .to = to,
+                               .to_row = row,
+                               .step = r->to_column};
+    if (r->narrow != NULL) {
+        put.to = woven;
+        put.to_row = columns;
+        put.step = 1;
     }
-    for (int64_t i = 0; i < n; i++)
-        for (int64_t part = 0; part < grd_least(b->parts, columns); part++)
-            r->narrow((columns - part - 1) / b->parts + 1,
-                      (char *const[]){to + (i * row + part * r->to_column) * r->itemsize,
-                                      (char *)(uintptr_t)sums + (part * b->channels * b->part + i * b->width) * r->size},
-                      (const int64_t[]){b->parts * r->to_column * r->itemsize, r->size}, NULL);
+    r->kernel->put(&put);
+    if (r->narrow == NULL)
+        return;
+    const int64_t at_once = r->to_column == 1 && row == columns ? n : 1;
+    for (int64_t i = 0; i < n; i += at_once)
+        r->narrow(at_once * columns, (char *const[]){to + i * row * r->itemsize, woven + i * columns * r->size},
+                  (const int64_t[]){r->to_column * r->itemsize, r->size}, NULL);
 }
 
 /* Where a block is: its first place, and how many there are; `to` is that place of the item's first channel in the result. */
