@@ -138,7 +138,7 @@ static bool are_lines(const struct grd_conv_run *r)
 {
     const int lanes = r->kernel->lanes;
     return r->rows < lanes / 2 ||
-           (r->c->kind == GRD_CONV_PLACES && r->channels * r->taps <= LINES_DEPTH && r->c->places[GRD_CONV_DIMS - 1] >= 3 * lanes);
+           (r->c->kind == GRD_CONV_PLACES && !r->c->is_channels_last && r->channels * r->taps <= LINES_DEPTH && r->c->places[GRD_CONV_DIMS - 1] >= 3 * lanes);
 }
 
 static void describe(const struct grd_conv *c, struct grd_conv_run *r)
@@ -167,7 +167,7 @@ static void describe(const struct grd_conv *c, struct grd_conv_run *r)
     find_copy(r);
 }
 
-bool grd_conv_is_direct(const struct grd_conv *c)
+static bool is_direct(struct grd_conv *c)
 {
     const grd_dtype computed = grd_product_dtype(c->dtype);
     if (grd_kernels->conv[computed] == NULL)
@@ -186,7 +186,13 @@ bool grd_conv_is_direct(const struct grd_conv *c)
     struct grd_conv_run r;
     describe(c, &r);
     const double copied = (double)r.source_sample;
+    c->is_lines = r.is_lines;
     return copied < (double)most && copied <= 4 * elements + 4096;
+}
+
+void grd_conv_choose(struct grd_conv *c)
+{
+    c->is_direct = is_direct(c);
 }
 
 /* True if the kernel can read the source where it lies: lines want the rows of a plane to be neighbours. */
@@ -209,9 +215,15 @@ static size_t rounded(int64_t bytes)
     return (size_t)((bytes + 63) / 64 * 64);
 }
 
+/* True for lines whose channels are to be innermost: they are written as they are computed, and then turned. */
+static bool is_turned(const struct grd_conv_run *r)
+{
+    return r->is_lines && r->c->is_channels_last && r->widen == NULL;
+}
+
 /* The parts of scratch, one after the other. */
 struct parts {
-    size_t offsets, chains, packed, copy, left, all;
+    size_t offsets, chains, packed, copy, left, turned, all;
 };
 
 static struct parts parts_of(const struct grd_conv_run *r)
@@ -225,7 +237,8 @@ static struct parts parts_of(const struct grd_conv_run *r)
     parts.packed = parts.chains + (r->is_lines && !weight ? rounded(r->noffsets * (int64_t)sizeof(struct grd_conv_chain)) : 0);
     parts.copy = parts.packed + rounded(r->is_lines ? grd_conv_lines_bytes(r) : grd_conv_panels_bytes(r));
     parts.left = parts.copy + (r->is_copied && !r->is_local ? rounded(r->wave * r->channels * r->source_channel * r->size) : 0);
-    parts.all = parts.left + (r->widen != NULL ? rounded(multiplied * r->size) : 0);
+    parts.turned = parts.left + (r->widen != NULL ? rounded(multiplied * r->size) : 0);
+    parts.all = parts.turned + (is_turned(r) ? rounded(c->batch * c->groups * r->rows * r->places * r->size) : 0);
     return parts;
 }
 
@@ -445,6 +458,16 @@ static void read_source(struct grd_conv_run *r)
         r->source[GRD_CONV_DIMS - dims + d] = t->strides[t->ndim - dims + d];
 }
 
+/* Samples [begin, end), from where they are computed to a result whose channels are innermost. */
+static void turn_samples(int64_t begin, int64_t end, void *context)
+{
+    const struct grd_conv_run *r = context;
+    const int64_t channels = r->c->groups * r->rows;
+    for (int64_t sample = begin; sample < end; sample++)
+        r->kernel->turn(channels, r->to_row, r->to_row, r->to + sample * r->to_sample * r->size, r->turned + sample * r->to_sample * r->size,
+                        channels);
+}
+
 void grd_conv_run_direct(const struct grd_plan *p)
 {
     const struct grd_conv *c = grd_conv_of(p);
@@ -465,8 +488,13 @@ void grd_conv_run_direct(const struct grd_plan *p)
     r.to = result->data;
     const int64_t positions = grd_conv_product(c->kind == GRD_CONV_IMAGE ? c->image : c->places);
     r.to_sample = c->groups * r.rows * positions;
-    r.to_row = channels_last ? 1 : positions;
-    r.to_column = channels_last ? c->groups * r.rows : 1;
+    const bool across = channels_last && !is_turned(&r);
+    r.to_row = across ? 1 : positions;
+    r.to_column = across ? c->groups * r.rows : 1;
+    if (channels_last && !across) {
+        r.turned = r.to;
+        r.to = scratch + parts.turned;
+    }
     read_source(&r);
     fill_offsets(&r);
     if (r.is_lines)
@@ -482,4 +510,6 @@ void grd_conv_run_direct(const struct grd_plan *p)
         else
             grd_conv_panels_run(&r, items);
     }
+    if (r.turned != NULL)
+        grd_parallel_for(0, c->batch, 1, turn_samples, &r);
 }

@@ -61,6 +61,7 @@ struct grd_conv_run {
     const grd_tensor *seen;
     const char *from, *left, *bias;
     char *copy, *packed, *to;
+    char *turned; /* NULL, or where the channels of the result are innermost, which `to` holds before */
     int32_t *offsets;
     struct grd_conv_chain *chains; /* in lines, of all phases, each beginning where its offsets do */
     int64_t to_sample, to_row, to_column; /* strides of the result, in elements: of samples, channels, places */
