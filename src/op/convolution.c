@@ -226,7 +226,7 @@ static bool plan_reads(struct grd_plan *p, grd_tensor *seen, grd_tensor *multipl
 {
     struct grd_conv *c = grd_conv_of(p);
     c->is_channels_last = makes_channels_last(c, seen, multiplied);
-    grd_conv_choose(c);
+    grd_conv_choose(p);
     p->prepare = c->is_direct ? grd_conv_prepare_direct : grd_conv_prepare;
     const bool by_strides = c->is_direct && !(c->is_lines && seen->strides[seen->ndim - 1] != 1);
     return (by_strides ? grd_plan_reads(p, seen) : grd_plan_reads_as(p, seen, c->dtype)) && grd_plan_reads_as(p, multiplied, c->dtype) &&

@@ -39,7 +39,7 @@ static inline int64_t grd_conv_product(const int64_t sizes[GRD_CONV_DIMS])
 
 /* Two ways, of which the first is for floating numbers with enough channels, and reads what is seen by its strides (convolution_direct.c); the second is for everything
  * (convolution_run.c), and reads it contiguous. Reads are what is seen through windows (x, y, x), what is multiplied (w, w, y), contiguous, and the bias, if there is one. */
-void grd_conv_choose(struct grd_conv *c);
+void grd_conv_choose(struct grd_plan *p);
 bool grd_conv_prepare_direct(struct grd_plan *p);
 void grd_conv_run_direct(const struct grd_plan *p);
 bool grd_conv_prepare(struct grd_plan *p);

@@ -137,8 +137,8 @@ static void find_copy(struct grd_conv_run *r)
 static bool are_lines(const struct grd_conv_run *r)
 {
     const int lanes = r->kernel->lanes;
-    return r->rows < lanes / 2 ||
-           (r->c->kind == GRD_CONV_PLACES && !r->c->is_channels_last && r->channels * r->taps <= LINES_DEPTH && r->c->places[GRD_CONV_DIMS - 1] >= 3 * lanes);
+    return r->rows < lanes / 2 || (r->c->kind == GRD_CONV_PLACES && !r->c->is_channels_last && r->channels * r->taps <= LINES_DEPTH &&
+                                   r->c->places[GRD_CONV_DIMS - 1] >= 3 * lanes);
 }
 
 static void describe(const struct grd_conv *c, struct grd_conv_run *r)
@@ -167,7 +167,8 @@ static void describe(const struct grd_conv *c, struct grd_conv_run *r)
     find_copy(r);
 }
 
-static bool is_direct(struct grd_conv *c)
+/* True if so; then the run is described. */
+static bool is_direct(const struct grd_conv *c, struct grd_conv_run *r)
 {
     const grd_dtype computed = grd_product_dtype(c->dtype);
     if (grd_kernels->conv[computed] == NULL)
@@ -183,16 +184,16 @@ static bool is_direct(struct grd_conv *c)
     }
     if (phases > GRD_CONV_MOST_PHASES || c->batch * c->groups == 0 || elements == 0)
         return false;
-    struct grd_conv_run r;
-    describe(c, &r);
-    const double copied = (double)r.source_sample;
-    c->is_lines = r.is_lines;
+    describe(c, r);
+    const double copied = (double)r->source_sample;
     return copied < (double)most && copied <= 4 * elements + 4096;
 }
 
-void grd_conv_choose(struct grd_conv *c)
+void grd_conv_choose(struct grd_plan *p)
 {
-    c->is_direct = is_direct(c);
+    struct grd_conv *const c = grd_conv_of(p);
+    c->is_direct = is_direct(c, grd_conv_run_of(p));
+    c->is_lines = c->is_direct && grd_conv_run_of(p)->is_lines;
 }
 
 /* True if the kernel can read the source where it lies: lines want the rows of a plane to be neighbours. */
@@ -254,10 +255,9 @@ static void settle(struct grd_conv_run *r, const struct grd_plan *p)
 
 bool grd_conv_prepare_direct(struct grd_plan *p)
 {
-    struct grd_conv_run r;
-    describe(grd_conv_of(p), &r);
-    settle(&r, p);
-    p->scratch_bytes = parts_of(&r).all;
+    struct grd_conv_run *const r = grd_conv_run_of(p);
+    settle(r, p);
+    p->scratch_bytes = parts_of(r).all;
     return true;
 }
 
@@ -370,13 +370,14 @@ static void fill_offsets(struct grd_conv_run *r)
     }
 }
 
-void grd_conv_fill_places(const struct grd_conv_run *r, const struct grd_conv_phase *phase, int64_t first, int64_t n, int32_t *to)
+void grd_conv_fill_places(const struct grd_conv_run *r, const struct grd_conv_phase *phase, int64_t start, int64_t first, int64_t n,
+                          int32_t *to)
 {
     const struct grd_conv_axis *a = phase->axes;
     const int64_t counts[GRD_CONV_DIMS] = {a[0].count, a[1].count, a[2].count};
     const int64_t steps[GRD_CONV_DIMS] = {a[0].source_step / r->split[0] * r->source[0], a[1].source_step / r->split[1] * r->source[1],
                                           a[2].source_step / r->split[2] * r->source[2]};
-    grd_windows_offsets(counts, steps, first, n, to);
+    grd_windows_offsets(counts, steps, start, first, n, to);
 }
 
 int64_t grd_conv_place_at(const struct grd_conv_run *r, const struct grd_conv_phase *phase, int64_t place)
@@ -464,8 +465,8 @@ static void turn_samples(int64_t begin, int64_t end, void *context)
     const struct grd_conv_run *r = context;
     const int64_t channels = r->c->groups * r->rows;
     for (int64_t sample = begin; sample < end; sample++)
-        r->kernel->turn(channels, r->to_row, r->to_row, r->to + sample * r->to_sample * r->size, r->turned + sample * r->to_sample * r->size,
-                        channels);
+        r->kernel->turn(channels, r->to_row, r->to_row, r->to + sample * r->to_sample * r->size,
+                        r->turned + sample * r->to_sample * r->size, channels);
 }
 
 void grd_conv_run_direct(const struct grd_plan *p)
@@ -473,43 +474,41 @@ void grd_conv_run_direct(const struct grd_plan *p)
     const struct grd_conv *c = grd_conv_of(p);
     const grd_tensor *result = p->results[0];
     const bool channels_last = !grd_has(result, GRD_FLAG_CONTIGUOUS), weight = c->kind == GRD_CONV_WEIGHT;
-    struct grd_conv_run r;
-    describe(c, &r);
-    settle(&r, p);
-    r.seen_dims = weight ? result->ndim - 2 : p->in[1]->ndim - 2;
-    r.cast = r.widen != NULL ? r.widen : grd_cast_kernel(c->dtype, c->dtype);
-    const struct parts parts = parts_of(&r);
+    struct grd_conv_run *const r = grd_conv_run_of(p);
+    r->seen_dims = weight ? result->ndim - 2 : p->in[1]->ndim - 2;
+    r->cast = r->widen != NULL ? r->widen : grd_cast_kernel(c->dtype, c->dtype);
+    const struct parts parts = parts_of(r);
     char *const scratch = (char *)((uintptr_t)p->scratch & ~(uintptr_t)63);
-    r.offsets = (int32_t *)(void *)(scratch + parts.offsets);
-    r.chains = (struct grd_conv_chain *)(void *)(scratch + parts.chains);
-    r.packed = scratch + parts.packed;
-    r.copy = scratch + parts.copy;
-    r.left = in_computed(&r, p->in[1], scratch + parts.left);
-    r.to = result->data;
+    r->offsets = (int32_t *)(void *)(scratch + parts.offsets);
+    r->chains = (struct grd_conv_chain *)(void *)(scratch + parts.chains);
+    r->packed = scratch + parts.packed;
+    r->copy = scratch + parts.copy;
+    r->left = in_computed(r, p->in[1], scratch + parts.left);
+    r->to = result->data;
     const int64_t positions = grd_conv_product(c->kind == GRD_CONV_IMAGE ? c->image : c->places);
-    r.to_sample = c->groups * r.rows * positions;
-    const bool across = channels_last && !is_turned(&r);
-    r.to_row = across ? 1 : positions;
-    r.to_column = across ? c->groups * r.rows : 1;
+    r->to_sample = c->groups * r->rows * positions;
+    const bool across = channels_last && !is_turned(r);
+    r->to_row = across ? 1 : positions;
+    r->to_column = across ? c->groups * r->rows : 1;
     if (channels_last && !across) {
-        r.turned = r.to;
-        r.to = scratch + parts.turned;
+        r->turned = r->to;
+        r->to = scratch + parts.turned;
     }
-    read_source(&r);
-    fill_offsets(&r);
-    if (r.is_lines)
-        grd_conv_lines_begin(&r);
+    read_source(r);
+    fill_offsets(r);
+    if (r->is_lines)
+        grd_conv_lines_begin(r);
     else
-        grd_conv_panels_begin(&r);
-    for (r.first_item = 0; r.first_item < c->batch * c->groups; r.first_item += r.wave) {
-        const int64_t items = grd_least(r.wave, c->batch * c->groups - r.first_item);
-        if (r.is_copied && !r.is_local)
-            grd_parallel_for(0, items * r.channels, grd_greatest(1, (1 << 14) / r.source_channel), copy_planes, &r);
-        if (r.is_lines)
-            grd_conv_lines_run(&r, items);
+        grd_conv_panels_begin(r);
+    for (r->first_item = 0; r->first_item < c->batch * c->groups; r->first_item += r->wave) {
+        const int64_t items = grd_least(r->wave, c->batch * c->groups - r->first_item);
+        if (r->is_copied && !r->is_local)
+            grd_parallel_for(0, items * r->channels, grd_greatest(1, (1 << 14) / r->source_channel), copy_planes, r);
+        if (r->is_lines)
+            grd_conv_lines_run(r, items);
         else
-            grd_conv_panels_run(&r, items);
+            grd_conv_panels_run(r, items);
     }
-    if (r.turned != NULL)
-        grd_parallel_for(0, c->batch, 1, turn_samples, &r);
+    if (r->turned != NULL)
+        grd_parallel_for(0, c->batch, 1, turn_samples, r);
 }

@@ -14,8 +14,8 @@ enum {
     DEPTH = 128,     /* of a panel at a time: it stays in the second-level cache */
     MOST_WIDTH = 64, /* of a panel, in elements of 4 bytes */
     SUMS_BYTES = BLOCK_ROWS * MOST_WIDTH * 4,
-    FEW_ROWS = 256,      /* places with which each task packs its own weights, at most */
-    FEW_DEPTH = 192,     /* of what it packs at a time */
+    FEW_ROWS = 256,     /* places with which each task packs its own weights, at most */
+    FEW_DEPTH = 192,    /* of what it packs at a time */
     TASK_WORK = 1 << 18 /* multiplications worth a task */
 };
 
@@ -118,7 +118,7 @@ void grd_conv_panels_begin(struct grd_conv_run *r)
     if (is_partly_blank)
         grd_parallel_for(0, r->c->batch, 1, clear_samples, r);
     if (r->c->kind == GRD_CONV_WEIGHT)
-        grd_conv_fill_places(r, r->phases, 0, r->places, (int32_t *)(void *)r->packed);
+        grd_conv_fill_places(r, r->phases, 0, 0, r->places, (int32_t *)(void *)r->packed);
     else if (!has_few_places(r))
         grd_parallel_for(0, r->c->groups * r->nphases * panels_of(r), 1, pack_items, r);
 }
@@ -195,9 +195,7 @@ static void fill_rows(const struct grd_conv_run *r, const struct grd_conv_phase 
 {
     while (n > 0) {
         const int64_t sample = first / phase->places, at = first % phase->places, run = grd_least(n, phase->places - at);
-        grd_conv_fill_places(r, phase, at, run, to);
-        for (int64_t i = 0; i < run && sample > 0; i++)
-            to[i] += (int32_t)(sample * grd_conv_seen_step(r));
+        grd_conv_fill_places(r, phase, sample * grd_conv_seen_step(r), at, run, to);
         to += run;
         first += run;
         n -= run;
@@ -237,17 +235,16 @@ static void places_tasks(int64_t begin, int64_t end, void *context)
             const char *weights = r->packed + (group * r->weights + phase->weights + depth * begins) * r->size;
             const char *bias = bias_of(r, channel, columns, width, bias_room);
             for (int64_t at = 0; at == 0 || at < depth; at += DEPTH)
-                r->kernel->multiply(&(struct grd_conv_block){
-                    .nrows = n,
-                    .depth = grd_least(DEPTH, depth - at),
-                    .rows = places,
-                    .taps = r->offsets + phase->offsets + at,
-                    .seen = grd_conv_seen(r, item),
-                    .panel = weights + at * width * r->size,
-                    .bias = bias,
-                    .sums = sums,
-                    .vectors = vectors_of(r, panel),
-                    .is_first = at == 0});
+                r->kernel->multiply(&(struct grd_conv_block){.nrows = n,
+                                                             .depth = grd_least(DEPTH, depth - at),
+                                                             .rows = places,
+                                                             .taps = r->offsets + phase->offsets + at,
+                                                             .seen = grd_conv_seen(r, item),
+                                                             .panel = weights + at * width * r->size,
+                                                             .bias = bias,
+                                                             .sums = sums,
+                                                             .vectors = vectors_of(r, panel),
+                                                             .is_first = at == 0});
             write_sums(r, phase, item, channel, columns, width, first, n, sums);
         }
     }
@@ -302,16 +299,15 @@ static void weights_tasks(int64_t begin, int64_t end, void *context)
                 r->product->pack(depth, columns, width,
                                  r->left + ((sample * r->c->groups * r->rows + group * r->rows + begins) * places + at) * r->size, 1,
                                  places, gradient);
-                r->kernel->multiply(&(struct grd_conv_block){
-                    .nrows = n,
-                    .depth = depth,
-                    .rows = r->offsets + first,
-                    .taps = at_places + at,
-                    .seen = grd_conv_seen(r, group * r->c->batch + sample),
-                    .panel = gradient,
-                    .sums = sums,
-                    .vectors = vectors_of(r, panel),
-                    .is_first = sample == 0 && at == 0});
+                r->kernel->multiply(&(struct grd_conv_block){.nrows = n,
+                                                             .depth = depth,
+                                                             .rows = r->offsets + first,
+                                                             .taps = at_places + at,
+                                                             .seen = grd_conv_seen(r, group * r->c->batch + sample),
+                                                             .panel = gradient,
+                                                             .sums = sums,
+                                                             .vectors = vectors_of(r, panel),
+                                                             .is_first = sample == 0 && at == 0});
             }
         char *const to = r->to + ((group * r->rows + begins) * all + first) * r->itemsize;
         if (r->narrow == NULL)
@@ -326,7 +322,8 @@ static void weights_tasks(int64_t begin, int64_t end, void *context)
 /* Tasks that are worth a thread. */
 static int64_t grain_of(const struct grd_conv_run *r)
 {
-    const double work = (double)grd_least(BLOCK_ROWS, rows_of(r, r->phases, r->items)) * (double)(r->channels * r->phases[0].taps) * (double)r->rows;
+    const double work =
+        (double)grd_least(BLOCK_ROWS, rows_of(r, r->phases, r->items)) * (double)(r->channels * r->phases[0].taps) * (double)r->rows;
     return work >= TASK_WORK ? 1 : (int64_t)(TASK_WORK / (work > 1 ? work : 1));
 }
 

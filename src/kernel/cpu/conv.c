@@ -288,8 +288,8 @@ INLINE void lines_of_rows(int rows, const struct grd_conv_line *l)
 }
 
 /* Adds what a chain of `count` taps sees from `lines` lines, each of `vectors` vectors: all that is loaded is multiplied with each tap. */
-INLINE void add_chain(int count, int lines, int vectors, const struct grd_conv_line *l, const struct grd_conv_chain *chain, const lane *seen,
-                      int64_t last, lane_mask mask, vector sum[MOST_LINE_VECTORS][MOST_LINE_VECTORS])
+INLINE void add_chain(int count, int lines, int vectors, const struct grd_conv_line *l, const struct grd_conv_chain *chain,
+                      const lane *seen, int64_t last, lane_mask mask, vector sum[MOST_LINE_VECTORS][MOST_LINE_VECTORS])
 {
     vector weights[GRD_CONV_CHAIN];
 #pragma GCC unroll 3
@@ -518,5 +518,12 @@ static void add_lanes(int64_t n, const char *sums, char *to)
 }
 
 extern const struct grd_conv_row GRD_TYPED(grd_conv_row);
-const struct grd_conv_row GRD_TYPED(grd_conv_row) = {
-    .copy = copy, .multiply = multiply, .turn = turn, .line = line, .put = put, .dots = dots, .add_lanes = add_lanes, .lanes = LANES, .vectors = MOST_VECTORS};
+const struct grd_conv_row GRD_TYPED(grd_conv_row) = {.copy = copy,
+                                                     .multiply = multiply,
+                                                     .turn = turn,
+                                                     .line = line,
+                                                     .put = put,
+                                                     .dots = dots,
+                                                     .add_lanes = add_lanes,
+                                                     .lanes = LANES,
+                                                     .vectors = MOST_VECTORS};
