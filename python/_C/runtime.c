@@ -195,7 +195,14 @@ static PyObject *error_is_pending(PyObject *Py_UNUSED(module), PyObject *Py_UNUS
     return PyBool_FromLong(!grd_ok());
 }
 
+/* Libraries of models announce themselves so. */
+static PyObject *log_api_usage_once(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(name))
+{
+    Py_RETURN_NONE;
+}
+
 static PyMethodDef functions[] = {
+    {"_log_api_usage_once", log_api_usage_once, METH_O, "_log_api_usage_once($module, name)\n--\n\nNothing: no use is counted."},
     {"_error_is_pending", error_is_pending, METH_NOARGS, PyDoc_STR("For tests: True if a call left an error of the library behind.")},
     {"get_num_threads", get_num_threads, METH_NOARGS,
      "get_num_threads($module)\n--\n\nThreads an operator may use, the caller's included."},

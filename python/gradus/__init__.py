@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from gradus import distributions as distributions
     from gradus import func as func
     from gradus import futures as futures
+    from gradus import fx as fx
     from gradus import hub as hub
     from gradus import jit as jit
     from gradus import linalg as linalg
@@ -60,6 +61,7 @@ if TYPE_CHECKING:
     from gradus import version as version
     from gradus import xpu as xpu
     from gradus._switches import *  # noqa: F403
+    from gradus._switches import _assert as _assert
     from gradus._tensor_types import *  # noqa: F403
     from gradus.amp import GradScaler as GradScaler
     from gradus.amp import autocast as autocast
@@ -78,7 +80,7 @@ _pack_padded_sequence, _pad_packed_sequence = _C._pack_padded_sequence, _C._pad_
 newaxis = None
 sys.meta_path.append(_absent.Finder)
 
-_SUBMODULES = frozenset({"accelerator", "amp", "autograd", "backends", "compiler", "cpu", "cuda", "distributed", "distributions", "func", "futures", "hub", "jit", "linalg", "mps", "multiprocessing", "nn", "onnx", "ops",
+_SUBMODULES = frozenset({"accelerator", "amp", "autograd", "backends", "compiler", "cpu", "cuda", "distributed", "distributions", "func", "futures", "fx", "hub", "jit", "linalg", "mps", "multiprocessing", "nn", "onnx", "ops",
                          "optim", "overrides", "profiler", "random", "return_types", "safetensors", "serialization", "special", "storage", "testing", "torch_version", "types", "utils", "version", "xpu"})
 _LAZY = {"save": "serialization", "load": "serialization", "compile": "compiler", "autocast": "amp", "GradScaler": "amp",
          "is_autocast_enabled": "amp", "get_autocast_dtype": "amp.autocast_mode", "is_autocast_available": "amp",
@@ -87,7 +89,7 @@ _LAZY.update(dict.fromkeys(("BoolTensor", "ByteTensor", "CharTensor", "ShortTens
                             "FloatTensor", "DoubleTensor", "set_default_tensor_type"), "_tensor_types"))
 
 _LAZY.update(dict.fromkeys((
-    "are_deterministic_algorithms_enabled", "compiled_with_cxx11_abi", "get_deterministic_debug_mode", "get_device_module", "get_float32_matmul_precision",
+    "_assert", "are_deterministic_algorithms_enabled", "compiled_with_cxx11_abi", "get_deterministic_debug_mode", "get_device_module", "get_float32_matmul_precision",
     "init_num_threads", "is_deterministic_algorithms_warn_only_enabled", "is_warn_always_enabled", "set_deterministic_debug_mode",
     "set_float32_matmul_precision", "set_flush_denormal", "set_warn_always", "typename", "use_deterministic_algorithms"), "_switches"))
 

@@ -5,6 +5,8 @@ Asking whether there is one, by importlib.util.find_spec, is answered with None.
 import sys
 
 _EXTENSIONS = "extensions in C++ need PyTorch's own headers; write a plug-in against gradus/gradus.h, and load it with gradus.ops.load_library"
+_DEVICE = "there is no such device or library here"
+_LAUNCH = "there is one process, which is started as any program"
 # By the beginning of the name below torch; the longest one that fits is taken.
 _REASONS = {
     "_dynamo": "nothing is compiled, and gradus.compile returns what it is given",
@@ -17,17 +19,47 @@ _REASONS = {
     "ao": "models are not quantized or pruned",
     "contrib": "PyTorch's contributed modules are not part of Gradus",
     "cpp_extension": _EXTENSIONS,
+    "backends.kleidiai": _DEVICE,
+    "backends.miopen": _DEVICE,
+    "backends.xnnpack": _DEVICE,
+    "cuda.comm": _DEVICE,
+    "cuda.graphs": _DEVICE,
+    "cuda.nccl": _DEVICE,
+    "cuda.nvtx": _DEVICE,
+    "cuda.profiler": _DEVICE,
+    "cuda.sparse": _DEVICE,
+    "cuda.streams": _DEVICE,
+    "distributed.algorithms": "there is one process, and nothing to join or to compress",
+    "distributed.checkpoint": "there is one process; save a state_dict with gradus.save",
+    "distributed.device_mesh": "there is one process with one device",
+    "distributed.elastic": _LAUNCH,
     "distributed.fsdp": "models are not sharded; there is one process",
+    "distributed.launch": _LAUNCH,
+    "distributed.launcher": _LAUNCH,
+    "distributed.optim": "there is one process; use gradus.optim",
     "distributed.pipelining": "models are not split; there is one process",
     "distributed.rpc": "there is one process, which nothing can call",
+    "distributed.run": _LAUNCH,
     "distributed.tensor": "tensors are not sharded; there is one process",
     "export": "programs cannot be exported; save a state_dict with gradus.save",
-    "fx": "programs cannot be traced",
+    "nn.attention.experimental": "there is no paged attention; use gradus.nn.attention.flex_attention",
+    "nn.attention.varlen": "sequences of different lengths are not packed there; use a mask, or block masks of gradus.nn.attention.flex_attention",
+    "nn.intrinsic": "models are not quantized",
+    "nn.parallel.comm": "there is one device; gradus.nn.parallel has DataParallel",
+    "nn.qat": "models are not quantized",
+    "nn.quantizable": "models are not quantized",
+    "nn.quantized": "models are not quantized",
+    "nested": "tensors of sequences of different lengths are not part of Gradus; pad them, or pack them with gradus.nn.utils.rnn",
     "package": "modules cannot be packaged; save a state_dict with gradus.save",
     "quantization": "models are not quantized",
     "testing._internal": "PyTorch's own test suite and its helpers are not part of Gradus; use gradus.testing",
     "utils.bottleneck": "there is no profiler; use perf or cProfile",
     "utils.cpp_extension": _EXTENSIONS,
+    "utils.data.datapipes": "data pipes are not part of Gradus; use an IterableDataset or a Dataset",
+    "utils.data.graph": "data pipes are not part of Gradus; use an IterableDataset or a Dataset",
+    "utils.data.graph_settings": "data pipes are not part of Gradus; use an IterableDataset or a Dataset",
+    "utils.flop_counter": "operations are not counted; use gradus.profiler",
+    "utils.mkldnn": "there are no tensors of oneDNN",
     "utils.mobile_optimizer": "nothing is compiled for mobile devices",
 }
 

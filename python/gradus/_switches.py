@@ -119,6 +119,11 @@ def get_device_module(device=None):
     return module
 
 
+def _assert(condition, message):
+    """The statement ``assert`` as a function. AssertionError with the message if the condition is false."""
+    assert condition, message
+
+
 def typename(obj, /):
     """The name of the type of an object, with its module; of a Tensor that of its dtype, too.
 

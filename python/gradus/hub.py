@@ -7,14 +7,20 @@ from urllib.parse import urlparse
 __all__ = ["download_url_to_file", "get_dir", "help", "list", "load", "load_state_dict_from_url", "set_dir"]
 
 _hub_dir = None
+DEFAULT_CACHE_DIR = "~/.cache"
+ENV_GITHUB_TOKEN, ENV_TORCH_HOME, ENV_XDG_CACHE_HOME = "GITHUB_TOKEN", "TORCH_HOME", "XDG_CACHE_HOME"
+MODULE_HUBCONF, VAR_DEPENDENCY = "hubconf.py", "dependencies"
+READ_DATA_CHUNK = 128 * 1024
+
+
+def _get_torch_home():
+    """$TORCH_HOME, or ~/.cache/torch. Programs of torchvision's kind import it."""
+    return os.path.expanduser(os.environ.get("TORCH_HOME") or os.path.join(os.environ.get("XDG_CACHE_HOME", "~/.cache"), "torch"))
 
 
 def get_dir():
     """The cache folder: of set_dir, or $TORCH_HOME/hub, which is ~/.cache/torch/hub."""
-    if _hub_dir is not None:
-        return _hub_dir
-    home = os.environ.get("TORCH_HOME") or os.path.join(os.environ.get("XDG_CACHE_HOME", "~/.cache"), "torch")
-    return os.path.join(os.path.expanduser(home), "hub")
+    return _hub_dir if _hub_dir is not None else os.path.join(_get_torch_home(), "hub")
 
 
 def set_dir(d):

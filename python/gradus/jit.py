@@ -4,10 +4,11 @@
 a program: ``save`` and ``load`` raise NotImplementedError.
 """
 import builtins
+import contextlib
 import warnings
 from typing import Final as Final
 
-from gradus import nn
+from gradus import _stand_ins, nn, utils
 from gradus.futures import Future as Future
 
 __all__ = ["Attribute", "CompilationUnit", "Error", "Final", "Future", "ScriptFunction", "ScriptModule", "annotate", "enable_onednn_fusion", "export", "fork", "freeze",
@@ -25,6 +26,22 @@ def _say_once(name):
 
 
 class Error(RuntimeError):
+    """Never raised."""
+
+
+class ScriptWarning(Warning):
+    """Never given: a category for filters."""
+
+
+class TracerWarning(Warning):
+    """Never given: a category for filters."""
+
+    @staticmethod
+    def ignore_lib_warnings():
+        """Nothing."""
+
+
+class TracingCheckError(Exception):
     """Never raised."""
 
 
@@ -120,6 +137,14 @@ def export(fn):
     return fn
 
 
+def _overload(fn):
+    """The function itself: the declaration of one signature, which the definition after it replaces. Libraries write it as a decorator."""
+    return fn
+
+
+_overload_method = _overload
+
+
 def interface(obj):
     """The class itself."""
     return obj
@@ -178,6 +203,19 @@ class _Nothing:
 optimized_execution = strict_fusion = _Nothing
 
 
+@contextlib.contextmanager
+def fuser(name):
+    """A context manager that changes nothing. ValueError: PyTorch has no fuser of that name."""
+    if name not in ("fuser0", "fuser1", "fuser2", "fuser3"):
+        raise ValueError(f"unrecognized fuser option (name: {name})")
+    yield
+
+
+def set_module(obj, mod):
+    """Says that an object belongs to a module, by its name."""
+    utils.set_module(obj, mod)
+
+
 def set_fusion_strategy(strategy):
     """An empty list: nothing is fused."""
     return []
@@ -200,3 +238,6 @@ def is_scripting():
 def is_tracing():
     """False."""
     return False
+
+
+__getattr__ = _stand_ins.of_module(__name__)

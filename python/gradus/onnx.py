@@ -1,5 +1,8 @@
 """ONNX: programs cannot be exported. Importing it works; export() says so when it is called."""
+import contextlib
 from enum import Enum
+
+from gradus import _stand_ins
 
 __all__ = ["ExportOptions", "OnnxExporterError", "OperatorExportTypes", "TrainingMode", "dynamo_export", "export", "is_in_onnx_export", "register_custom_op_symbolic"]
 
@@ -44,3 +47,22 @@ def is_in_onnx_export():
 
 def register_custom_op_symbolic(symbolic_name, symbolic_fn, opset_version):
     """Nothing: no operator is exported."""
+
+
+def unregister_custom_op_symbolic(symbolic_name, opset_version):
+    """Nothing: no operator is exported."""
+
+
+@contextlib.contextmanager
+def select_model_mode_for_export(model, mode):
+    """Inside, the module is in training or evaluation mode, as a TrainingMode says; afterwards in the mode it was in."""
+    training = model.training
+    if mode is not TrainingMode.PRESERVE:
+        model.train(mode is TrainingMode.TRAINING)
+    try:
+        yield
+    finally:
+        model.train(training)
+
+
+__getattr__ = _stand_ins.of_module(__name__)

@@ -17,7 +17,7 @@ import types
 import warnings
 
 import gradus
-from gradus import _C
+from gradus import _C, _stand_ins
 
 __all__ = ["BaseTorchFunctionMode", "TorchFunctionMode", "get_default_nowrap_functions", "get_ignored_functions", "get_overridable_functions", "get_testing_overrides",
            "handle_torch_function", "has_torch_function", "has_torch_function_unary", "has_torch_function_variadic", "is_tensor_like", "is_tensor_method_or_property",
@@ -218,3 +218,6 @@ def get_default_nowrap_functions():
 def get_testing_overrides():
     """{function: a function of the same parameters}, for all that can be taken over."""
     return {function: lambda *args, **kwargs: -1 for functions in get_overridable_functions().values() for function in functions}
+
+
+__getattr__ = _stand_ins.of_module(__name__)

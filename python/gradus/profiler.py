@@ -10,6 +10,7 @@ import socket
 import time
 from enum import Enum
 
+from gradus import _stand_ins
 from gradus.overrides import TorchFunctionMode
 
 __all__ = ["ProfilerAction", "ProfilerActivity", "kineto_available", "profile", "record_function", "schedule", "supported_activities", "tensorboard_trace_handler"]
@@ -306,3 +307,6 @@ def tensorboard_trace_handler(dir_name, worker_name=None, use_gzip=False):
         prof.export_chrome_trace(os.path.join(dir_name, f"{name}.{time.time_ns()}.pt.trace.json"))
 
     return handle
+
+
+__getattr__ = _stand_ins.of_module(__name__)

@@ -173,9 +173,10 @@ static void accumulate(struct grd_meta *meta, grd_tensor *leaf, grd_tensor *grad
     grd_spin_unlock(&meta->accumulating);
 }
 
+/* A leaf that has been frozen since takes no gradient. */
 static __attribute__((noinline)) void accumulator_run_any(struct grd_node *node, const struct grd_run *run)
 {
-    grd_tensor *leaf = ((struct accumulator *)node)->variable, *grad = *run->grads;
+    grd_tensor *leaf = ((struct accumulator *)node)->variable, *grad = grd_needs_grad(leaf) ? *run->grads : NULL;
     struct grd_meta *meta = (struct grd_meta *)grd_autograd_of(leaf);
     if (grad != NULL && grad->base == NULL && can_be_taken(grad, leaf) && grd_slot_exchange(&meta->slot, NULL, grad))
         *run->grads = NULL;
@@ -190,7 +191,7 @@ static void accumulator_run(struct grd_node *node, const struct grd_run *run)
 {
     grd_tensor *leaf = ((struct accumulator *)node)->variable, *grad = *run->grads;
     struct grd_grad_slot *slot = &((struct grd_meta *)grd_autograd_of(leaf))->slot;
-    const bool is_usual = grd_has(leaf, GRD_FLAG_CONTIGUOUS) && !grd_is_recording() && grd_is_exclusive_whole(grad);
+    const bool is_usual = grd_has(leaf, GRD_FLAG_CONTIGUOUS) && grd_needs_grad(leaf) && !grd_is_recording() && grd_is_exclusive_whole(grad);
     if (GRD_LIKELY(is_usual && grd_spin_try(&slot->lock))) {
         if (GRD_LIKELY(slot->grad == NULL)) {
             slot->grad = grad;

@@ -16,20 +16,27 @@ struct grd_pool {
     int64_t channels;
     bool include_pad; /* an average counts the elements of the padding */
     int64_t divisor;  /* of every average; 0: the number of elements */
+    int lines;        /* rows that are worked on together */
 };
 
-enum { GRD_POOL_CHANNELS = 64 }; /* of one image, that one part of a backward kernel has */
+enum {
+    GRD_POOL_CHANNELS = 64, /* of one image, that one part of largest_backward has */
+    GRD_POOL_LINES = 8,     /* rows that are worked on together, at most */
+    GRD_POOL_SLACK = 256    /* bytes around a line: margins, and what may be read behind it */
+};
 
-/* Forward kernels work on rows [begin, end), of which each image has the depth times the height of its output. Backward kernels add to `grad_in`, which is zero,
- * and work on parts [begin, end), of which each image has one per GRD_POOL_CHANNELS channels or fewer.
+/* Kernels work on rows [begin, end), of which each image has its depth times its height, of the output or, for gradients, of the input. `memory` has room for
+ * 2 x->lines rows of the input or, for gradients, x->lines + 1 of the output, each with GRD_POOL_SLACK.
  * The largest element is the first of those that compare equal, or the last NaN; indices count the places of one image. */
 struct grd_pool_row {
-    /* The largest elements, and where they are unless `indices` is NULL. */
-    void (*largest)(const struct grd_pool *x, int64_t begin, int64_t end, const void *in, void *out, int64_t *indices);
-    /* Adds each gradient at its index; those outside of the image go nowhere. */
+    /* The largest elements, and where they are unless `indices` is NULL. An image has no more places than an integer as wide as an element counts. */
+    void (*largest)(const struct grd_pool *x, int64_t begin, int64_t end, const void *in, void *out, int64_t *indices, void *memory);
+    /* Adds each gradient at its index to `grad_in`, which is zero; those outside of the image go nowhere. Parts [begin, end), of which each image has one per
+     * GRD_POOL_CHANNELS channels or fewer. */
     void (*largest_backward)(const struct grd_pool *x, int64_t begin, int64_t end, const void *grad, const int64_t *indices, void *grad_in);
-    void (*average)(const struct grd_pool *x, int64_t begin, int64_t end, const void *in, void *out);
-    void (*average_backward)(const struct grd_pool *x, int64_t begin, int64_t end, const void *grad, void *grad_in);
+    void (*average)(const struct grd_pool *x, int64_t begin, int64_t end, const void *in, void *out, void *memory);
+    /* NULL: integers have no gradient. */
+    void (*average_backward)(const struct grd_pool *x, int64_t begin, int64_t end, const void *grad, void *grad_in, void *memory);
 };
 
 #endif

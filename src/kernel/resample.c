@@ -120,7 +120,7 @@ double grd_resample_reach(const struct grd_resample_source *x, double scale)
     return reach * (scale >= 1 ? scale : 1);
 }
 
-/* The filter, as wide as an output where those are wider than elements of the input; its weights sum to 1. */
+/* The filter, as wide as an output where those are wider than elements of the input; its weights sum to 1. Beyond the input there is one tap, of no weight. */
 static int64_t put_filtered(const struct grd_resample_source *x, const struct row *r, double scale)
 {
     const double reach = rounded(x, grd_resample_reach(x, scale)), shrink = scale >= 1 ? rounded(x, 1 / scale) : 1;
@@ -129,13 +129,15 @@ static int64_t put_filtered(const struct grd_resample_source *x, const struct ro
     int64_t count = (int64_t)fmin(end, (double)r->in) - first;
     count = count < 0 ? 0 : count > r->taps ? r->taps : count;
     double sum = 0;
+    if (count == 0)
+        put_tap(r, 0, first, 0);
     for (int64_t k = 0; k < count; k++) {
         put_tap(r, k, first + k, filter(x->mode, rounded(x, rounded(x, rounded(x, (double)(first + k) - middle) + 0.5) * shrink)));
         sum += r->weights[k * r->out + r->o];
     }
     for (int64_t k = 0; k < count && sum != 0; k++)
         r->weights[k * r->out + r->o] /= sum;
-    return count;
+    return count > 0 ? count : 1;
 }
 
 /* An element that several taps name has the weight of all in the first. */

@@ -186,7 +186,7 @@ static bool is_direct(const struct grd_conv *c, struct grd_conv_run *r)
         return false;
     describe(c, r);
     const double copied = (double)r->source_sample;
-    return copied < (double)most && copied <= 4 * elements + 4096;
+    return copied < (double)most && copied <= 4 * elements + GRD_CONV_LEAST_COPIED;
 }
 
 void grd_conv_choose(struct grd_plan *p)

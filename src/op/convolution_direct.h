@@ -18,6 +18,7 @@
 enum {
     GRD_CONV_MOST_PHASES = 16,
     GRD_CONV_MOST_SLOTS = 16,        /* tasks that have memory of their own at a time */
+    GRD_CONV_LEAST_COPIED = 1 << 22, /* elements of a copy with its border, which may be that large beside any image */
     GRD_CONV_LOCAL_BYTES = 16 * 1024 /* of an item that a task copies for itself, at most */
 };
 

@@ -18,7 +18,9 @@
 #include "op/formula.h"
 
 enum {
-    PIECE = 1 << 15, /* elements that the windows of a piece of work have, about */
+    PIECE = 1 << 15,       /* elements that the windows of a piece of work have, about */
+    PIECES = 64,           /* at most, each of which has lines of its own */
+    LINES_BYTES = 1 << 13, /* of rows that are worked on together, about: a part of the nearest cache */
     TEXT_CHARS = 128
 };
 
@@ -29,6 +31,9 @@ struct pool {
     int64_t n;        /* dimensions of an image, the last of the axes */
     bool channels_last;
     int64_t images;
+    int64_t rows, grain; /* of all images; in a piece of work */
+    int64_t piece_bytes;
+    char *pieces;
     const char *in; /* the input, or the gradient of the output */
     const int64_t *indices;
     char *out; /* the output, or the gradient of the input */
@@ -130,18 +135,20 @@ static bool check_elements(const struct pool *x, const grd_tensor *self, bool ne
     return true;
 }
 
-/* The dtype that is computed in. */
-static grd_dtype working_dtype(grd_dtype dtype)
+/* The dtype that is computed in: places are counted in integers as wide as it. */
+static grd_dtype working_dtype(const struct pool *x, grd_dtype dtype)
 {
     if (grd_dtype_is_integral(dtype))
         return GRD_INT64;
+    if (grd_sizes_product(x->windows.in, GRD_POOL_AXES) > INT32_MAX)
+        return GRD_FLOAT64;
     return dtype == GRD_FLOAT16 || dtype == GRD_BFLOAT16 ? GRD_FLOAT32 : dtype;
 }
 
 static bool take_kernels(struct pool *x, grd_dtype dtype, bool integers)
 {
     const bool served = grd_dtype_is_floating(dtype) || (integers && grd_dtype_is_integral(dtype) && dtype != GRD_BOOL);
-    x->kernels = served ? grd_kernels->pool[working_dtype(dtype)] : NULL;
+    x->kernels = served ? grd_kernels->pool[working_dtype(x, dtype)] : NULL;
     return x->kernels != NULL || grd_raise_no_kernel(x->name, dtype);
 }
 
@@ -228,6 +235,35 @@ static bool take_size(struct pool *x, grd_dims size)
     return true;
 }
 
+/* ---- Pieces --------------------------------------------------------------------------------------------------------------------------- */
+
+static int64_t line_bytes(const struct pool *x, int64_t width, grd_dtype working)
+{
+    return width * x->windows.channels * grd_dtype_size(working) + GRD_POOL_SLACK;
+}
+
+/* Rows that have about PIECE elements in their windows. */
+static int64_t row_grain(const struct pool *x)
+{
+    const struct grd_pool *w = &x->windows;
+    double elements = (double)w->out[2] * (double)w->channels;
+    for (int i = 0; i < GRD_POOL_AXES; i++)
+        elements *= (double)(w->kernel[i] > 0 ? grd_least(w->kernel[i], w->in[i]) : w->in[i] / grd_greatest(w->out[i], 1) + 1);
+    return elements < PIECE ? (int64_t)(PIECE / (elements + 1)) + 1 : 1;
+}
+
+/* Rows of images of those sizes, and the memory of pieces, which have lines of `line` bytes. */
+static void plan_rows(struct grd_plan *p, const int64_t *sizes, int64_t line)
+{
+    struct pool *x = pool_of(p);
+    x->windows.lines = (int)grd_greatest(grd_least(LINES_BYTES / line, GRD_POOL_LINES), 1);
+    const int64_t bytes = 2 * x->windows.lines * line;
+    x->rows = x->images * sizes[0] * sizes[1];
+    x->grain = grd_greatest((x->rows + PIECES - 1) / PIECES, row_grain(x));
+    x->piece_bytes = (bytes / GRD_POOL_SLACK + 1) * GRD_POOL_SLACK;
+    p->scratch_bytes = (size_t)(x->piece_bytes * ((x->rows + x->grain - 1) / x->grain));
+}
+
 /* ---- Tensors -------------------------------------------------------------------------------------------------------------------------- */
 
 static bool read_images(struct grd_plan *p, grd_tensor *t, grd_dtype dtype)
@@ -247,8 +283,12 @@ static bool plan_images(struct grd_plan *p, const grd_tensor *like, const int64_
 
 static bool plan_output(struct grd_plan *p, grd_tensor *self)
 {
-    const grd_dtype dtype = (grd_dtype)self->dtype, working = working_dtype(dtype);
-    return read_images(p, self, working) && plan_images(p, self, pool_of(p)->windows.out, dtype, working);
+    struct pool *x = pool_of(p);
+    const grd_dtype dtype = (grd_dtype)self->dtype, working = working_dtype(x, dtype);
+    if (!read_images(p, self, working) || !plan_images(p, self, x->windows.out, dtype, working))
+        return false;
+    plan_rows(p, x->windows.out, line_bytes(x, x->windows.in[2], working));
+    return true;
 }
 
 static bool plan_indices(struct grd_plan *p, const grd_tensor *self)
@@ -256,27 +296,17 @@ static bool plan_indices(struct grd_plan *p, const grd_tensor *self)
     return plan_images(p, self, pool_of(p)->windows.out, GRD_INT64, GRD_INT64);
 }
 
-/* ---- Pieces --------------------------------------------------------------------------------------------------------------------------- */
+/* ---- Work ------------------------------------------------------------------------------------------------------------------------------ */
 
-static int64_t outputs_of(const struct pool *x)
+static char *memory_of(const struct pool *x, int64_t begin)
 {
-    return grd_sizes_product(x->windows.out, GRD_POOL_AXES);
-}
-
-/* Rows of output that have about PIECE elements in their windows. */
-static int64_t row_grain(const struct pool *x)
-{
-    const struct grd_pool *w = &x->windows;
-    double elements = (double)w->out[2] * (double)w->channels;
-    for (int i = 0; i < GRD_POOL_AXES; i++)
-        elements *= (double)(w->kernel[i] > 0 ? grd_least(w->kernel[i], w->in[i]) : w->in[i] / w->out[i] + 1);
-    return elements < PIECE ? (int64_t)(PIECE / (elements + 1)) + 1 : 1;
+    return x->pieces + begin / x->grain * x->piece_bytes;
 }
 
 static void largest_piece(int64_t begin, int64_t end, void *context)
 {
     const struct pool *x = context;
-    x->kernels->largest(&x->windows, begin, end, x->in, x->out, x->found);
+    x->kernels->largest(&x->windows, begin, end, x->in, x->out, x->found, memory_of(x, begin));
 }
 
 static void largest_backward_piece(int64_t begin, int64_t end, void *context)
@@ -288,13 +318,13 @@ static void largest_backward_piece(int64_t begin, int64_t end, void *context)
 static void average_piece(int64_t begin, int64_t end, void *context)
 {
     const struct pool *x = context;
-    x->kernels->average(&x->windows, begin, end, x->in, x->out);
+    x->kernels->average(&x->windows, begin, end, x->in, x->out, memory_of(x, begin));
 }
 
 static void average_backward_piece(int64_t begin, int64_t end, void *context)
 {
     const struct pool *x = context;
-    x->kernels->average_backward(&x->windows, begin, end, x->in, x->out);
+    x->kernels->average_backward(&x->windows, begin, end, x->in, x->out, memory_of(x, begin));
 }
 
 static void run_rows(const struct grd_plan *p, grd_task *task)
@@ -302,19 +332,8 @@ static void run_rows(const struct grd_plan *p, grd_task *task)
     struct pool *x = pool_of(p);
     x->in = p->in[0]->data;
     x->out = p->results[0]->data;
-    grd_parallel_for(0, x->images * x->windows.out[0] * x->windows.out[1], row_grain(x), task, x);
-}
-
-/* Every part of an image is one thread's, which adds in the order of the output. */
-static void run_parts(const struct grd_plan *p, grd_task *task)
-{
-    struct pool *x = pool_of(p);
-    const int64_t channels = grd_least(x->windows.channels, GRD_POOL_CHANNELS), outputs = outputs_of(x);
-    x->in = p->in[0]->data;
-    x->out = p->results[0]->data;
-    memset(x->out, 0, (size_t)p->results[0]->numel * (size_t)p->results[0]->itemsize);
-    grd_parallel_for(0, x->images * ((x->windows.channels + GRD_POOL_CHANNELS - 1) / GRD_POOL_CHANNELS),
-                     PIECE / (outputs * channels + 1) + 1, task, x);
+    x->pieces = p->scratch;
+    grd_parallel_for(0, x->rows, x->grain, task, x);
 }
 
 /* ---- The largest element --------------------------------------------------------------------------------------------------------------- */
@@ -342,7 +361,7 @@ void run_max_pool(const struct grd_plan *p)
 }
 
 /* The order in memory is that of the indices. */
-bool plan_hidden_window_scatter(struct grd_plan *p, grd_tensor *self, grd_dims size, grd_tensor *indices)
+bool plan_window_scatter(struct grd_plan *p, grd_tensor *self, grd_dims size, grd_tensor *indices)
 {
     struct pool *x = open_pool(p, "window_scatter", size.n);
     if (size.n < 1 || size.n > GRD_POOL_AXES || !grd_same_sizes(self, grd_sizes(indices)) || indices->dtype != GRD_INT64)
@@ -352,16 +371,23 @@ bool plan_hidden_window_scatter(struct grd_plan *p, grd_tensor *self, grd_dims s
     memcpy(x->windows.out, x->windows.in, sizeof x->windows.in);
     if (!take_size(x, size))
         return false;
-    const grd_dtype dtype = (grd_dtype)self->dtype, working = working_dtype(dtype);
+    const grd_dtype dtype = (grd_dtype)self->dtype, working = working_dtype(x, dtype);
     return read_images(p, self, working) && read_images(p, indices, GRD_INT64) &&
            plan_images(p, self, pool_of(p)->windows.in, dtype, working);
 }
 
-void run_hidden_window_scatter(const struct grd_plan *p, grd_tensor *self, grd_dims size, grd_tensor *indices)
+/* Every part of an image is one thread's, which adds in the order of the output. */
+void run_window_scatter(const struct grd_plan *p, grd_tensor *self, grd_dims size, grd_tensor *indices)
 {
     (void)self, (void)size, (void)indices;
-    pool_of(p)->indices = (const int64_t *)p->in[1]->data;
-    run_parts(p, largest_backward_piece);
+    struct pool *x = pool_of(p);
+    const int64_t channels = grd_least(x->windows.channels, GRD_POOL_CHANNELS), outputs = grd_sizes_product(x->windows.out, GRD_POOL_AXES);
+    x->in = p->in[0]->data;
+    x->indices = (const int64_t *)p->in[1]->data;
+    x->out = p->results[0]->data;
+    memset(x->out, 0, (size_t)p->results[0]->numel * (size_t)p->results[0]->itemsize);
+    grd_parallel_for(0, x->images * ((x->windows.channels + GRD_POOL_CHANNELS - 1) / GRD_POOL_CHANNELS),
+                     PIECE / (outputs * channels + 1) + 1, largest_backward_piece, x);
 }
 
 /* ---- Averages -------------------------------------------------------------------------------------------------------------------------- */
@@ -412,16 +438,18 @@ void run_average(const struct grd_plan *p)
 static bool plan_average_gradient(struct grd_plan *p, grd_tensor *grad)
 {
     struct pool *x = pool_of(p);
-    const grd_dtype dtype = (grd_dtype)grad->dtype, working = working_dtype(dtype);
+    const grd_dtype dtype = (grd_dtype)grad->dtype, working = working_dtype(x, dtype);
     for (int64_t i = 0; i < x->n; i++)
         if (x->windows.out[first_axis(x) + i] != grad->sizes[grad->ndim - x->n + i])
             return grd_raise(GRD_ERROR_RUNTIME, "the gradient does not have the sizes of the output: %s", grd_list_text(grd_sizes(grad)));
-    return take_kernels(x, dtype, dtype == GRD_INT64) && read_images(p, grad, working) &&
-           plan_images(p, grad, pool_of(p)->windows.in, dtype, working);
+    if (!take_kernels(x, dtype, false) || !read_images(p, grad, working) || !plan_images(p, grad, x->windows.in, dtype, working))
+        return false;
+    plan_rows(p, x->windows.in, line_bytes(x, x->windows.out[2], working));
+    return true;
 }
 
-bool plan_hidden_avg_pool_backward(struct grd_plan *p, grd_tensor *self, grd_dims size, grd_dims kernel_size, grd_dims stride,
-                                   grd_dims padding, bool ceil_mode, bool count_include_pad, grd_scalar divisor_override)
+bool plan_avg_pool_backward(struct grd_plan *p, grd_tensor *self, grd_dims size, grd_dims kernel_size, grd_dims stride, grd_dims padding,
+                            bool ceil_mode, bool count_include_pad, grd_scalar divisor_override)
 {
     struct pool *x = open_pool(p, "avg_pool_backward", size.n);
     if (size.n != 2 && size.n != 3)
@@ -430,7 +458,7 @@ bool plan_hidden_avg_pool_backward(struct grd_plan *p, grd_tensor *self, grd_dim
            check_windows(x, self, ceil_mode) && plan_average_gradient(p, self);
 }
 
-bool plan_hidden_adaptive_avg_pool_backward(struct grd_plan *p, grd_tensor *self, grd_dims size, grd_dims output_size)
+bool plan_adaptive_avg_pool_backward(struct grd_plan *p, grd_tensor *self, grd_dims size, grd_dims output_size)
 {
     struct pool *x = open_pool(p, "adaptive_avg_pool_backward", size.n);
     if (size.n != 2 && size.n != 3)
@@ -440,7 +468,7 @@ bool plan_hidden_adaptive_avg_pool_backward(struct grd_plan *p, grd_tensor *self
 
 void run_average_backward(const struct grd_plan *p)
 {
-    run_parts(p, average_backward_piece);
+    run_rows(p, average_backward_piece);
 }
 
 /* ---- Functions of formulas ----------------------------------------------------------------------------------------------------------- */

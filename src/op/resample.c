@@ -191,8 +191,8 @@ static bool plan_resampled(struct grd_plan *p, grd_tensor *self, grd_dims size, 
     return true;
 }
 
-bool plan_hidden_resample(struct grd_plan *p, grd_tensor *self, grd_dims size, const char *mode, bool align_corners, bool antialias,
-                          grd_scalar scales_d, grd_scalar scales_h, grd_scalar scales_w)
+bool plan_resample(struct grd_plan *p, grd_tensor *self, grd_dims size, const char *mode, bool align_corners, bool antialias,
+                   grd_scalar scales_d, grd_scalar scales_h, grd_scalar scales_w)
 {
     return plan_resampled(p, self, size, mode, align_corners, antialias, scales_d, scales_h, scales_w);
 }
@@ -225,8 +225,8 @@ bool plan_resample_volume(struct grd_plan *p, grd_tensor *self, grd_dims output_
            plan_resampled(p, self, output_size, mode, align_corners, false, scales_d, scales_h, scales_w);
 }
 
-bool plan_hidden_resample_backward(struct grd_plan *p, grd_tensor *self, grd_dims size, const char *mode, bool align_corners,
-                                   bool antialias, grd_scalar scales_d, grd_scalar scales_h, grd_scalar scales_w)
+bool plan_resample_backward(struct grd_plan *p, grd_tensor *self, grd_dims size, const char *mode, bool align_corners, bool antialias,
+                            grd_scalar scales_d, grd_scalar scales_h, grd_scalar scales_w)
 {
     struct resample *x = resample_of(p);
     *x = (struct resample){.source = {.n = size.n, .align_corners = align_corners, .antialias = antialias}};

@@ -6,7 +6,7 @@ import warnings
 import gradus
 from gradus import _C
 
-__all__ = ["autocast", "custom_bwd", "custom_fwd", "get_autocast_dtype", "is_autocast_available", "is_autocast_enabled", "set_autocast_dtype",
+__all__ = ["autocast", "autocast_decorator", "custom_bwd", "custom_fwd", "get_autocast_dtype", "is_autocast_available", "is_autocast_enabled", "set_autocast_dtype",
            "set_autocast_enabled"]
 
 # Of devices that are absent the settings are kept, and mean nothing.
@@ -126,12 +126,18 @@ class autocast:
             raise TypeError(f"autocast()(func) requires a callable, but got {type(func).__name__}. Did you mean to use autocast as a context manager? "
                             "For example:\n    with torch.autocast(device_type=...):\n        output = model(input)")
 
-        @functools.wraps(func)
-        def run(*args, **kwargs):
-            with self:
-                return func(*args, **kwargs)
+        return autocast_decorator(self, func)
 
-        return run
+
+def autocast_decorator(autocast_instance, func):
+    """The function, which runs inside of an autocast."""
+
+    @functools.wraps(func)
+    def decorated(*args, **kwargs):
+        with autocast_instance:
+            return func(*args, **kwargs)
+
+    return decorated
 
 
 def _cast(value, device_type, dtype):

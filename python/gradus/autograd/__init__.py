@@ -1,12 +1,13 @@
 """Differentiation: backward and grad, functions with a backward of their own, modes, checks."""
 
+from gradus import _stand_ins
 from gradus._C import _autograd_backward as backward
 from gradus._C import _autograd_grad as grad
 
 from . import forward_ad, function, functional, grad_mode, graph
 from .anomaly_mode import detect_anomaly, set_detect_anomaly
 from .function import Function
-from .grad_mode import enable_grad, inference_mode, no_grad, set_grad_enabled
+from .grad_mode import enable_grad, inference_mode, no_grad, set_grad_enabled, set_multithreading_enabled
 from .gradcheck import gradcheck, gradgradcheck
 from .variable import Variable
 
@@ -28,4 +29,7 @@ __all__ = [
     "no_grad",
     "set_detect_anomaly",
     "set_grad_enabled",
+    "set_multithreading_enabled",
 ]
+
+__getattr__ = _stand_ins.of_module(__name__)

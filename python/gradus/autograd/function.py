@@ -4,7 +4,7 @@ import functools
 import inspect
 import warnings
 
-from gradus import _C
+from gradus import _C, _stand_ins
 from gradus._C import _FunctionCtx as FunctionCtx
 
 __all__ = ["Function", "FunctionCtx", "InplaceFunction", "once_differentiable"]
@@ -143,3 +143,6 @@ def once_differentiable(backward):
         return _Once.apply(*(g if g is None else g.detach().requires_grad_() for g in grads))
 
     return wrapper
+
+
+__getattr__ = _stand_ins.of_module(__name__)

@@ -5,9 +5,10 @@ import inspect
 import sys
 import warnings
 
+from gradus import _stand_ins
 from gradus._C import enable_grad, inference_mode, no_grad, set_grad_enabled
 
-__all__ = ["no_grad", "enable_grad", "set_grad_enabled", "inference_mode"]
+__all__ = ["no_grad", "enable_grad", "set_grad_enabled", "inference_mode", "set_multithreading_enabled"]
 
 
 def decorate(mode, target):
@@ -53,3 +54,19 @@ def _decorate_generator(mode, target):
                 step, sent = generator.throw, sys.exc_info()[1:2]
 
     return decorated
+
+
+class set_multithreading_enabled:
+    """A context, or a call, that changes nothing: a backward pass runs on the thread that asks for it, and operators use all threads."""
+
+    def __init__(self, mode):
+        self.mode = mode
+
+    def __enter__(self):
+        return None
+
+    def __exit__(self, *exception):
+        return None
+
+
+__getattr__ = _stand_ins.of_module(__name__)

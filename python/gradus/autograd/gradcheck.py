@@ -9,7 +9,7 @@ import itertools
 import warnings
 
 import gradus
-from gradus import _C
+from gradus import _C, _stand_ins
 
 __all__ = ["GradcheckError", "gradcheck", "gradgradcheck"]
 
@@ -251,3 +251,6 @@ def _random_like(y, non_contiguous):
     if non_contiguous and grad.ndim > 0:
         grad = gradus.stack([grad, grad], -1).select(-1, 0)
     return grad.requires_grad_()
+
+
+__getattr__ = _stand_ins.of_module(__name__)

@@ -2,11 +2,11 @@
 
 from typing import NamedTuple
 
-from gradus import _C
+from gradus import _C, _stand_ins
 from gradus._C import _Node as Node
 from gradus.utils.hooks import RemovableHandle
 
-__all__ = ["Node", "GradientEdge", "get_gradient_edge", "register_multi_grad_hook", "saved_tensors_hooks"]
+__all__ = ["Node", "GradientEdge", "disable_saved_tensors_hooks", "get_gradient_edge", "register_multi_grad_hook", "saved_tensors_hooks"]
 
 
 class GradientEdge(NamedTuple):
@@ -49,6 +49,22 @@ class saved_tensors_hooks:
         raise NotImplementedError("hooks on saved tensors are not available yet: use utils.checkpoint to save memory")
 
 
+class disable_saved_tensors_hooks:
+    """A context, or a decorator, in which saved_tensors_hooks fails with `error_message`: as there are none, nothing changes."""
+
+    def __init__(self, error_message, fail_if_non_empty=True):
+        self.error_message = error_message
+
+    def __enter__(self):
+        return None
+
+    def __exit__(self, *_):
+        return None
+
+    def __call__(self, function):
+        return function
+
+
 class GraphHandle(RemovableHandle):
     """Removes a hook of a tensor or of a node."""
 
@@ -61,3 +77,6 @@ class GraphHandle(RemovableHandle):
 
     def __getstate__(self):
         raise TypeError("the handle of a hook on a tensor or a node cannot be pickled")
+
+
+__getattr__ = _stand_ins.of_module(__name__)

@@ -8,7 +8,11 @@
     (0, 1)
     >>> dist.destroy_process_group()
 """
+from gradus import _stand_ins
+
 from . import distributed_c10d as distributed_c10d
 from .distributed_c10d import *
 from .distributed_c10d import GroupMember as GroupMember
 from .distributed_c10d import group as group
+
+__getattr__ = _stand_ins.of_module(__name__)

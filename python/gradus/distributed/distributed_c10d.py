@@ -11,12 +11,13 @@ from enum import Enum
 import gradus
 from gradus._C import Tensor
 
-__all__ = ["Backend", "FileStore", "HashStore", "P2POp", "PrefixStore", "ProcessGroup", "ReduceOp", "Store", "TCPStore", "Work", "all_gather", "all_gather_into_tensor",
-           "all_gather_object", "all_reduce", "all_to_all", "all_to_all_single", "barrier", "batch_isend_irecv", "broadcast", "broadcast_object_list",
-           "default_pg_timeout", "destroy_process_group", "gather", "gather_object", "get_backend", "get_default_backend_for_device", "get_global_rank", "get_group_rank", "get_node_local_rank",
+__all__ = ["Backend", "DebugLevel", "DistBackendError", "DistError", "DistNetworkError", "DistStoreError", "FileStore", "HashStore", "P2POp", "PrefixStore", "ProcessGroup", "QueueEmptyError", "ReduceOp",
+           "Store", "TCPStore", "Work", "all_gather", "all_gather_coalesced", "all_gather_into_tensor", "all_gather_object", "all_gather_single", "all_reduce", "all_reduce_coalesced", "all_to_all", "all_to_all_single", "barrier", "batch_isend_irecv", "broadcast", "broadcast_object_list",
+           "default_pg_timeout", "destroy_process_group", "gather", "gather_object", "get_backend", "get_debug_level", "get_default_backend_for_device", "get_global_rank", "get_group_rank", "get_node_local_rank", "get_pg_count",
            "get_process_group_ranks", "get_rank", "get_world_size", "init_process_group", "irecv", "is_available", "is_backend_available", "is_gloo_available", "is_initialized",
            "is_mpi_available", "is_nccl_available", "is_torchelastic_launched", "is_ucc_available", "is_xccl_available", "isend", "monitored_barrier", "new_group",
-           "new_subgroups", "recv", "reduce", "reduce_scatter", "reduce_scatter_tensor", "scatter", "scatter_object_list", "send"]
+           "new_subgroups", "new_subgroups_by_enumeration", "recv", "recv_object_list", "reduce", "reduce_op", "reduce_scatter", "reduce_scatter_single", "reduce_scatter_tensor", "scatter", "scatter_object_list", "send", "send_object_list",
+           "set_debug_level", "set_debug_level_from_env", "supports_complex"]
 
 default_pg_timeout = timedelta(minutes=30)
 _world = None  # the default group, once there is one
@@ -37,6 +38,38 @@ class ReduceOp(Enum):
     """How the tensors of all processes are combined; of one process they give that tensor."""
 
     SUM, AVG, PRODUCT, MIN, MAX, BAND, BOR, BXOR, PREMUL_SUM = range(9)
+
+
+reduce_op = ReduceOp  # its older name
+
+
+class DistError(RuntimeError):
+    """Never raised, as its subclasses: there is nothing that could be out of reach."""
+
+
+class DistBackendError(DistError):
+    """Never raised."""
+
+
+class DistNetworkError(DistError):
+    """Never raised."""
+
+
+class DistStoreError(DistError):
+    """Never raised."""
+
+
+class QueueEmptyError(DistStoreError):
+    """Never raised."""
+
+
+class DebugLevel(Enum):
+    """How much of what processes do is checked and logged, which is nothing."""
+
+    OFF, INFO, DETAIL = range(3)
+
+
+_debug_level = DebugLevel.OFF
 
 
 class Work:
@@ -224,6 +257,30 @@ def get_node_local_rank(fallback_rank=None):
     return int(fallback_rank)
 
 
+def get_pg_count():
+    """The number of process groups: 1 or 0."""
+    return int(_world is not None)
+
+
+def get_debug_level():
+    """What was set, or OFF."""
+    return _debug_level
+
+
+def set_debug_level(level):
+    """Sets what get_debug_level gives."""
+    global _debug_level
+    _debug_level = level
+
+
+def set_debug_level_from_env():
+    """Sets the level that $TORCH_DISTRIBUTED_DEBUG names. RuntimeError: there is no such level."""
+    name = os.environ.get("TORCH_DISTRIBUTED_DEBUG", "OFF").upper()
+    if name not in DebugLevel.__members__:
+        raise RuntimeError("The value of TORCH_DISTRIBUTED_DEBUG must be one of `OFF`, `INFO`, or `DETAIL`.")
+    set_debug_level(DebugLevel[name])
+
+
 def is_gloo_available():
     """True: its calls are there, for one process."""
     return True
@@ -299,6 +356,14 @@ def new_subgroups(group_size=None, group=None, timeout=None, backend=None, pg_op
     return made, [made]
 
 
+def new_subgroups_by_enumeration(ranks_per_subgroup_list, timeout=None, backend=None, pg_options=None, group_desc=None):
+    """The group of this process, and the groups of the processes of these lists of ranks. ValueError: a rank that is not 0, or in two lists."""
+    if len({rank for ranks in ranks_per_subgroup_list for rank in ranks}) < sum(map(len, ranks_per_subgroup_list)):
+        raise ValueError("Rank 0 has appeared in both subgroups")
+    made = [new_group(ranks, backend=backend) for ranks in ranks_per_subgroup_list]
+    return next((group for group in made if group != GroupMember.NON_GROUP_MEMBER), None), made
+
+
 def _member(group):
     """The group, or the default one. ValueError: there is none."""
     if _world is None:
@@ -360,7 +425,7 @@ def _check_tensor(tensor, name):
 def _check_list(tensors, name, length=1):
     if not isinstance(tensors, list) or not all(isinstance(tensor, Tensor) for tensor in tensors):
         raise TypeError(f"Invalid function argument. Expected parameter `{name}` of type List[{gradus.__name__}.Tensor]\n             but got {type(tensors)} instead.")
-    if len(tensors) != length:
+    if length is not None and len(tensors) != length:
         raise ValueError(f"`{name}` must have one tensor for each process, which is {length}, not {len(tensors)}")
 
 
@@ -391,6 +456,18 @@ def all_reduce(tensor, op=ReduceOp.SUM, group=None, async_op=False):
     return _done([tensor], async_op)
 
 
+def all_reduce_coalesced(tensors, op=ReduceOp.SUM, group=None, async_op=False):
+    """Leaves the tensors as they are. TypeError: no list of tensors."""
+    _check_list([tensors] if isinstance(tensors, Tensor) else tensors, "tensors", None)
+    _member(group)
+    return _done(tensors, async_op)
+
+
+def supports_complex(reduceOp):
+    """True for the operations that complex numbers have."""
+    return reduceOp not in (ReduceOp.MAX, ReduceOp.MIN, ReduceOp.PRODUCT, ReduceOp.BAND, ReduceOp.BOR, ReduceOp.BXOR)
+
+
 def reduce(tensor, dst=None, op=ReduceOp.SUM, group=None, async_op=False, group_dst=None):
     """As all_reduce."""
     _check_rank(dst)
@@ -409,6 +486,19 @@ def all_gather_into_tensor(output_tensor, input_tensor, group=None, async_op=Fal
     _check_tensor(input_tensor, "input_tensor")
     _check_tensor(output_tensor, "output_tensor")
     return _copied(output_tensor, input_tensor, async_op, group)
+
+
+all_gather_single = all_gather_into_tensor
+
+
+def all_gather_coalesced(output_tensor_lists, input_tensor_list, group=None, async_op=False):
+    """Copies every tensor of the second list into its place in the only list of the first."""
+    _check_list(input_tensor_list, "input_tensor_list", None)
+    for outputs in output_tensor_lists:
+        _check_list(outputs, "output_tensor_lists", len(input_tensor_list))
+        for output, input in zip(outputs, input_tensor_list):
+            _copied(output, input, False, group)
+    return _done(output_tensor_lists, async_op)
 
 
 def gather(tensor, gather_list=None, dst=None, group=None, async_op=False, group_dst=None):
@@ -444,6 +534,9 @@ def reduce_scatter_tensor(output, input, op=ReduceOp.SUM, group=None, async_op=F
     _check_tensor(output, "output")
     _check_tensor(input, "input")
     return _copied(output, input, async_op, group)
+
+
+reduce_scatter_single = reduce_scatter_tensor
 
 
 def all_to_all(output_tensor_list, input_tensor_list, group=None, async_op=False):
@@ -538,6 +631,16 @@ def isend(tensor, dst=None, group=None, tag=0, group_dst=None):
 def irecv(tensor, src=None, group=None, tag=0, group_src=None):
     """As recv."""
     recv(tensor, src, group, tag, group_src)
+
+
+def send_object_list(object_list, dst=None, group=None, device=None, group_dst=None, use_batch=False):
+    """NotImplementedError: there is no other process."""
+    _no_other_process("send_object_list")
+
+
+def recv_object_list(object_list, src=None, group=None, device=None, group_src=None, use_batch=False):
+    """NotImplementedError: there is no other process."""
+    _no_other_process("recv_object_list")
 
 
 def batch_isend_irecv(p2p_op_list):

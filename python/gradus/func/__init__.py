@@ -4,8 +4,12 @@
     >>> grad(lambda x: x ** 3)(gradus.tensor(2.0))
     tensor(12.)
 """
+from gradus import _stand_ins
 from gradus.func.batching import vmap
 from gradus.func.derivatives import grad, grad_and_value, hessian, jacfwd, jacrev, jvp, linearize, vjp
-from gradus.func.stateless import functional_call, stack_module_state
+from gradus.func.stateless import functional_call, replace_all_batch_norm_modules_, stack_module_state
 
-__all__ = ["functional_call", "grad", "grad_and_value", "hessian", "jacfwd", "jacrev", "jvp", "linearize", "stack_module_state", "vjp", "vmap"]
+__all__ = ["functional_call", "grad", "grad_and_value", "hessian", "jacfwd", "jacrev", "jvp", "linearize", "replace_all_batch_norm_modules_",
+           "stack_module_state", "vjp", "vmap"]
+
+__getattr__ = _stand_ins.of_module(__name__)

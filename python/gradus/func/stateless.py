@@ -5,7 +5,7 @@ from contextlib import contextmanager
 
 import gradus
 
-__all__ = ["functional_call", "stack_module_state"]
+__all__ = ["functional_call", "replace_all_batch_norm_modules_", "stack_module_state"]
 
 _MISSING = object()  # before a call with a name that the module has not
 
@@ -124,3 +124,18 @@ def _stacked_leaf(tensors, name):
         raise RuntimeError(f"Expected {name} from each model to have the same .requires_grad")
     result = gradus.stack(tensors)
     return result.detach().requires_grad_() if tensors[0].requires_grad else result
+
+
+def replace_all_batch_norm_modules_(root):
+    """Takes the running statistics from every batch norm in the module, which then always uses those of its input; returns the module.
+
+    Inside of vmap statistics cannot be updated in place, since they have no batch.
+
+    >>> gradus.func.replace_all_batch_norm_modules_(gradus.nn.BatchNorm1d(3)).running_mean is None
+    True
+    """
+    for module in root.modules():
+        if isinstance(module, gradus.nn.modules.batchnorm._BatchNorm) and module.track_running_stats:
+            module.running_mean = module.running_var = module.num_batches_tracked = None
+            module.track_running_stats = False
+    return root

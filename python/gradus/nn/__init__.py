@@ -1,6 +1,8 @@
 """Neural networks: modules, parameters, losses, initialization. The names and their meaning are those of torch.nn."""
 from . import attention as attention
+from . import common_types as common_types
 from . import functional as functional
+from . import grad as grad
 from . import init as init
 from . import modules as modules
 from . import parallel as parallel
@@ -12,3 +14,26 @@ from .parameter import Parameter as Parameter
 from .parallel import DataParallel as DataParallel
 from .parameter import UninitializedBuffer as UninitializedBuffer
 from .parameter import UninitializedParameter as UninitializedParameter
+
+
+def factory_kwargs(kwargs):
+    """The options of a factory function among keyword arguments: device, dtype and memory_format, each also accepted in a dictionary "factory_kwargs".
+
+    Raises TypeError for other names, and for one that is given in both places.
+
+    >>> nn.factory_kwargs({"dtype": torch.float64, "factory_kwargs": {"device": "cpu"}})
+    {'device': 'cpu', 'dtype': torch.float64}
+    """
+    if kwargs is None:
+        return {}
+    names = ("device", "dtype", "memory_format")
+    unexpected = kwargs.keys() - {*names, "factory_kwargs"}
+    if unexpected:
+        raise TypeError(f"unexpected kwargs {unexpected}")
+    options = dict(kwargs.get("factory_kwargs", {}))
+    for name in names:
+        if name in kwargs:
+            if name in options:
+                raise TypeError(f"{name} specified twice, in **kwargs and in factory_kwargs")
+            options[name] = kwargs[name]
+    return options

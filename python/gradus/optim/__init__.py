@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from gradus.optim.adam import Adam
 from gradus.optim.adamw import AdamW
-from gradus.optim.optimizer import Optimizer
+from gradus.optim.optimizer import Optimizer, swap_in_optimizer_params_and_state
 from gradus.optim.sgd import SGD
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ _LAZY = {"ASGD": "asgd", "Adadelta": "adadelta", "Adafactor": "_adafactor", "Ada
          **dict.fromkeys(["_functional", "adadelta", "adagrad", "adamax", "asgd", "lbfgs", "nadam", "radam", "rmsprop", "rprop", "sparse_adam"])}
 
 __all__ = ["ASGD", "Adadelta", "Adafactor", "Adagrad", "Adam", "AdamW", "Adamax", "LBFGS", "Muon", "NAdam", "Optimizer", "RAdam", "RMSprop", "Rprop", "SGD",
-           "SparseAdam", "lr_scheduler", "swa_utils"]
+           "SparseAdam", "lr_scheduler", "swa_utils", "swap_in_optimizer_params_and_state"]
 
 
 def __getattr__(name):

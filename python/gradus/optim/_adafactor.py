@@ -3,13 +3,13 @@ from __future__ import annotations
 
 import gradus
 from gradus._C import _adafactor_step
-from gradus.optim._options import complete, loss_of, number, scalar_dtype, with_gradients
-from gradus.optim.optimizer import Optimizer
+from gradus.optim._group_step import StepByGroup
+from gradus.optim._options import complete, number, scalar_dtype
 
 __all__ = ["Adafactor"]
 
 
-class Adafactor(Optimizer):
+class Adafactor(StepByGroup):
     """Adafactor: a matrix keeps the running means of ``grad ** 2`` along rows and along columns, instead of one for each element.
 
     Args:
@@ -49,30 +49,19 @@ class Adafactor(Optimizer):
         super().__setstate__(state)
         complete(self, foreach=None)
 
-    def step(self, closure=None):
-        """Change the parameters that have a gradient once.
-
-        Args:
-            closure (callable, optional): computes the loss again, with its gradients; what it returns is returned.
-        """
-        loss = loss_of(closure)
-        for group in self.param_groups:
-            params, grads = with_gradients(group["params"])
-            if not params:
-                continue
-            if any(param.is_complex() for param in params):
-                raise RuntimeError("Adafactor does not support complex parameters")
-            states = [self.state[param] for param in params]
-            for grad, state in zip(grads, states):
-                if not state:
-                    self._start(grad, state)
-            rows = [state["row_var"] if "row_var" in state else state["variance"] for state in states]
-            columns = [state["col_var"] if "col_var" in state else state["variance"] for state in states]
-            least, size = group["eps"]
-            with gradus.no_grad():
-                _adafactor_step(params, grads, rows, columns, [state["step"] for state in states], number(group["lr"]), group["beta2_decay"],
-                                gradus.finfo(params[0].dtype).eps if least is None else least, size, group["d"], group["weight_decay"], group["maximize"])
-        return loss
+    def _step_group(self, group, params, grads):
+        if any(param.is_complex() for param in params):
+            raise RuntimeError("Adafactor does not support complex parameters")
+        states = self._states_of(params)
+        for grad, state in zip(grads, states):
+            if not state:
+                self._start(grad, state)
+        rows = [state["row_var"] if "row_var" in state else state["variance"] for state in states]
+        columns = [state["col_var"] if "col_var" in state else state["variance"] for state in states]
+        least, size = group["eps"]
+        with gradus.no_grad():
+            _adafactor_step(params, grads, rows, columns, [state["step"] for state in states], number(group["lr"]), group["beta2_decay"],
+                            gradus.finfo(params[0].dtype).eps if least is None else least, size, group["d"], group["weight_decay"], group["maximize"])
 
     @staticmethod
     def _start(grad, state):

@@ -1,9 +1,9 @@
-"""Optimizers whose step is one call of an operator for all parameters of a group."""
+"""Optimizers that step group by group, most of them with one call of an operator for all parameters of a group."""
 import gradus
 from gradus.optim._options import check_step_options, complete, loss_of, number, scalar_dtype, with_gradients
 from gradus.optim.optimizer import Optimizer
 
-__all__ = ["GroupStep", "begin_of_lists", "check_at_least_zero", "check_betas", "check_lr", "step_of_lists", "zeros_of"]
+__all__ = ["GroupStep", "StepByGroup", "begin_of_lists", "check_at_least_zero", "check_betas", "check_lr", "step_of_lists", "zeros_of"]
 
 
 def check_lr(lr):
@@ -31,7 +31,27 @@ def zeros_of(param):
 _ADDED_OPTIONS = {"foreach": None, "maximize": False, "differentiable": False, "capturable": False}
 
 
-class GroupStep(Optimizer):
+class StepByGroup(Optimizer):
+    """A subclass writes ``_step_group(group, params, grads)``, the step of the parameters of a group that have a gradient."""
+
+    def step(self, closure=None):
+        """Change the parameters that have a gradient once.
+
+        Args:
+            closure (callable, optional): computes the loss again, with its gradients; what it returns is returned.
+        """
+        loss = loss_of(closure)
+        for group in self.param_groups:
+            params, grads = with_gradients(group["params"])
+            if params:
+                self._step_group(group, params, grads)
+        return loss
+
+    def _states_of(self, params):
+        return list(map(self.state.__getitem__, params))
+
+
+class GroupStep(StepByGroup):
     """A subclass says what its operator (schema/optim.toml) takes:
 
     ``_operator``
@@ -53,26 +73,15 @@ class GroupStep(Optimizer):
         super().__setstate__(state)
         complete(self, **{option: default for option, default in _ADDED_OPTIONS.items() if option in self.defaults})
 
-    def step(self, closure=None):
-        """Change the parameters that have a gradient once.
-
-        Args:
-            closure (callable, optional): computes the loss again, with its gradients; what it returns is returned.
-        """
-        loss = loss_of(closure)
-        for group in self.param_groups:
-            params, grads = with_gradients(group["params"])
-            if not params:
-                continue
-            states = list(map(self.state.__getitem__, params))
-            if not all(states):
-                self._start_all(params, states, group)
-            if group["differentiable"]:
-                self._record(params, grads, states, group)
-            else:
-                lists = [[state[name] for state in states] if name in states[0] else [] for name in self._states]
-                self._operator(params, grads, *lists, *map(number, self._numbers(group)))
-        return loss
+    def _step_group(self, group, params, grads):
+        states = self._states_of(params)
+        if not all(states):
+            self._start_all(params, states, group)
+        if group["differentiable"]:
+            self._record(params, grads, states, group)
+        else:
+            lists = [[state[name] for state in states] if name in states[0] else [] for name in self._states]
+            self._operator(params, grads, *lists, *map(number, self._numbers(group)))
 
     def _start_all(self, params, states, group):
         for param, state in zip(params, states):

@@ -3,13 +3,13 @@ from __future__ import annotations
 
 import gradus
 from gradus._C import _muon_step
-from gradus.optim._options import loss_of, number, with_gradients
-from gradus.optim.optimizer import Optimizer
+from gradus.optim._group_step import StepByGroup
+from gradus.optim._options import number
 
 __all__ = ["Muon"]
 
 
-class Muon(Optimizer):
+class Muon(StepByGroup):
     """Muon: steps along the running mean of the gradient, with all its singular values brought near 1 by Newton-Schulz iterations in bfloat16.
 
     Args:
@@ -50,25 +50,15 @@ class Muon(Optimizer):
                 if param.ndim != 2:
                     raise ValueError(f"Muon only supports 2D parameters whereas we found a parameter with size: {param.size()}")
 
-    def step(self, closure=None):
-        """Change the parameters that have a gradient once.
-
-        Args:
-            closure (callable, optional): computes the loss again, with its gradients; what it returns is returned.
-        """
-        loss = loss_of(closure)
-        for group in self.param_groups:
-            params, grads = with_gradients(group["params"])
-            if not params:
-                continue
-            if any(param.is_complex() for param in params):
-                raise RuntimeError("Muon does not support complex parameters")
-            if len(group["ns_coefficients"]) != 3:
-                raise ValueError("Coefficients must be a tuple of exactly 3 values")
-            for param, grad in zip(params, grads):
-                if "momentum_buffer" not in self.state[param]:
-                    self.state[param]["momentum_buffer"] = gradus.zeros_like(grad)
-            with gradus.no_grad():
-                _muon_step(params, grads, [self.state[param]["momentum_buffer"] for param in params], number(group["lr"]), number(group["weight_decay"]),
-                           group["momentum"], group["nesterov"], *group["ns_coefficients"], group["eps"], group["ns_steps"], group["adjust_lr_fn"])
-        return loss
+    def _step_group(self, group, params, grads):
+        if any(param.is_complex() for param in params):
+            raise RuntimeError("Muon does not support complex parameters")
+        if len(group["ns_coefficients"]) != 3:
+            raise ValueError("Coefficients must be a tuple of exactly 3 values")
+        states = self._states_of(params)
+        for grad, state in zip(grads, states):
+            if "momentum_buffer" not in state:
+                state["momentum_buffer"] = gradus.zeros_like(grad)
+        with gradus.no_grad():
+            _muon_step(params, grads, [state["momentum_buffer"] for state in states], number(group["lr"]), number(group["weight_decay"]),
+                       group["momentum"], group["nesterov"], *group["ns_coefficients"], group["eps"], group["ns_steps"], group["adjust_lr_fn"])

@@ -2,6 +2,7 @@
 
 A subclass gives defaults to ``__init__`` and writes ``step``. Its state lies in ``self.state[parameter]``, a dictionary.
 """
+import contextlib
 import functools
 import warnings
 from collections import OrderedDict, defaultdict
@@ -11,7 +12,7 @@ from itertools import chain
 import gradus
 from gradus.utils.hooks import RemovableHandle
 
-__all__ = ["Optimizer", "register_optimizer_step_pre_hook", "register_optimizer_step_post_hook"]
+__all__ = ["Optimizer", "register_optimizer_step_pre_hook", "register_optimizer_step_post_hook", "swap_in_optimizer_params_and_state"]
 
 _global_pre_hooks = OrderedDict()
 _global_post_hooks = OrderedDict()
@@ -269,6 +270,41 @@ class Optimizer:
         for name, default in self.defaults.items():
             param_group.setdefault(name, default)
         self.param_groups.append(param_group)
+
+
+@contextlib.contextmanager
+def swap_in_optimizer_params_and_state(optimizer, swapin_parameters, swapin_optim_state):
+    """Inside, an optimizer steps other parameters with another state; afterwards it has its own again, and the groups their options.
+
+    Args:
+        optimizer (Optimizer): has its state already.
+        swapin_parameters (dict): the tensors, in the order of the optimizer's parameters.
+        swapin_optim_state (dict): what ``state_dict`` gives; its tensors are changed in place, and new ones are not kept.
+
+    >>> import gradus
+    >>> w, other = gradus.ones(1, requires_grad=True), gradus.zeros(1, requires_grad=True)
+    >>> optimizer = gradus.optim.SGD([w], lr=0.5)
+    >>> other.grad = gradus.ones(1)
+    >>> with gradus.optim.swap_in_optimizer_params_and_state(optimizer, {"w": other}, optimizer.state_dict()):
+    ...     optimizer.step()
+    >>> w.item(), other.item()
+    (1.0, -0.5)
+    """
+    own_state, own_groups = optimizer.state, [dict(group) for group in optimizer.param_groups]
+    given, state = iter(swapin_parameters.values()), defaultdict(dict)
+    try:
+        for group, saved in zip(optimizer.param_groups, swapin_optim_state["param_groups"], strict=True):
+            group.update({key: value for key, value in saved.items() if key != "params"})
+            group["params"] = [next(given) for _ in saved["params"]]
+            for param, number in zip(group["params"], saved["params"]):
+                state[param] = dict(swapin_optim_state["state"].get(number, {}))
+        optimizer.state = state
+        yield
+    finally:
+        for group, own in zip(optimizer.param_groups, own_groups):
+            group.clear()
+            group.update(own)
+        optimizer.state = own_state
 
 
 def _params_and_names(params):

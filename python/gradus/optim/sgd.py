@@ -3,14 +3,13 @@ from __future__ import annotations
 
 import gradus
 from gradus._C import _sgd_step
-from gradus.optim._group_step import begin_of_lists
-from gradus.optim._options import check_step_options, complete, loss_of, number, with_gradients
-from gradus.optim.optimizer import Optimizer
+from gradus.optim._group_step import StepByGroup, begin_of_lists
+from gradus.optim._options import check_step_options, complete, number
 
 __all__ = ["SGD", "sgd"]
 
 
-class SGD(Optimizer):
+class SGD(StepByGroup):
     """Stochastic gradient descent, with momentum if asked for: ``p -= lr * b`` where ``b = momentum * b + (1 - dampening) * grad``.
 
     The first ``b`` is the gradient itself.
@@ -58,31 +57,19 @@ class SGD(Optimizer):
         super().__setstate__(state)
         complete(self, nesterov=False, maximize=False, foreach=None, differentiable=False, fused=False)
 
-    def step(self, closure=None):
-        """Change the parameters that have a gradient once.
-
-        Args:
-            closure (callable, optional): computes the loss again, with its gradients; what it returns is returned.
-        """
-        loss = loss_of(closure)
-        for group in self.param_groups:
-            params, grads = with_gradients(group["params"])
-            if group["differentiable"]:
-                self._record(params, grads, group)
-                continue
-            momentum = number(group["momentum"])
-            options = (number(group["lr"]), momentum, number(group["dampening"]), number(group["weight_decay"]), group["nesterov"],
-                       group["maximize"])
-            if not params:
-                continue
-            if momentum == 0:
-                _sgd_step(params, grads, [], *options, False)
-                continue
-            buffers = [self.state[p].get("momentum_buffer") for p in params]
-            fresh = _step_with_buffers(params, grads, buffers, options)
-            for i in fresh:
-                self.state[params[i]]["momentum_buffer"] = buffers[i]
-        return loss
+    def _step_group(self, group, params, grads):
+        if group["differentiable"]:
+            self._record(params, grads, group)
+            return
+        momentum = number(group["momentum"])
+        options = (number(group["lr"]), momentum, number(group["dampening"]), number(group["weight_decay"]), group["nesterov"], group["maximize"])
+        if momentum == 0:
+            _sgd_step(params, grads, [], *options, False)
+            return
+        states = self._states_of(params)
+        buffers = [state.get("momentum_buffer") for state in states]
+        for i in _step_with_buffers(params, grads, buffers, options):
+            states[i]["momentum_buffer"] = buffers[i]
 
     def _record(self, params, grads, group):
         """The step by its formula, recorded where the caller records."""

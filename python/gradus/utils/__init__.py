@@ -1,7 +1,9 @@
 """Helpers that belong to no other package: handles of hooks, data loading, checkpointing, DLPack, measuring, logs for TensorBoard."""
 import importlib
 
-__all__ = ["benchmark", "checkpoint", "data", "dlpack", "hooks", "set_module", "swap_tensors", "tensorboard"]
+from gradus import _stand_ins
+
+__all__ = ["benchmark", "checkpoint", "data", "deterministic", "dlpack", "hooks", "model_zoo", "set_module", "swap_tensors", "tensorboard"]
 
 
 def set_module(obj, mod):
@@ -44,10 +46,13 @@ def _become(t, data, requires_grad, grad, kind, attributes):
         t.__dict__.update(attributes)
 
 
+_stand_in = _stand_ins.of_module(__name__)
+
+
 def __getattr__(name):
     if name in __all__:
         return importlib.import_module(f"{__name__}.{name}")
-    raise AttributeError(f"module '{__name__}' has no attribute '{name}'")
+    return _stand_in(name)
 
 
 def __dir__():

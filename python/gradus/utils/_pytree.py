@@ -7,18 +7,26 @@
     >>> _pytree.tree_unflatten([x * 10 for x in leaves], spec)
     {'a': [10, 20], 'b': (30,)}
 """
+import dataclasses
+import functools
+import types
 from collections import OrderedDict, defaultdict, deque
+from collections.abc import Callable
 from typing import NamedTuple
 
 import gradus
+from gradus import _stand_ins
 
-__all__ = ["GetAttrKey", "KeyPath", "LeafSpec", "MappingKey", "PyTree", "SequenceKey", "TreeSpec", "is_namedtuple", "key_get", "keystr", "register_pytree_node",
+__all__ = ["Context", "FlattenFn", "GetAttrKey", "KeyPath", "LeafSpec", "MappingKey", "PyTree", "PyTreeSpec", "SequenceKey", "TreeSpec", "UnflattenFn", "arg_tree_leaves", "is_namedtuple", "is_namedtuple_class",
+           "is_namedtuple_instance", "is_structseq", "is_structseq_class", "is_structseq_instance", "key_get", "keystr", "map_only", "register_dataclass", "register_pytree_node",
            "tree_all", "tree_all_only", "tree_any", "tree_any_only", "tree_flatten", "tree_flatten_with_path", "tree_is_leaf", "tree_iter", "tree_leaves",
            "tree_leaves_with_path", "tree_map", "tree_map_", "tree_map_only", "tree_map_only_", "tree_map_with_path", "tree_structure", "tree_unflatten",
-           "treespec_pprint"]
+           "treespec_dict", "treespec_leaf", "treespec_pprint", "treespec_tuple"]
 
-PyTree = object
+# For annotations.
+PyTree = Context = object
 KeyPath = tuple
+FlattenFn = UnflattenFn = Callable
 
 
 class NodeDef(NamedTuple):
@@ -54,6 +62,36 @@ def register_pytree_node(cls, flatten_fn, unflatten_fn, *, serialized_type_name=
     if cls in SUPPORTED_NODES:
         raise ValueError(f"{cls} is already registered as pytree node.")
     SUPPORTED_NODES[cls] = NodeDef(flatten_fn, unflatten_fn)
+
+
+def register_dataclass(cls, *, field_names=None, drop_field_names=None, serialized_type_name=None):
+    """Makes the objects of a dataclass containers of their fields, but for those dropped, which come back with their defaults.
+
+    `field_names` is needed for a class that is no dataclass, whose __init__ takes these names. ValueError: it is not given, or not all fields are named.
+
+    >>> import dataclasses
+    >>> @dataclasses.dataclass
+    ... class Pair:
+    ...     x: int
+    ...     y: int
+    >>> register_dataclass(Pair)
+    >>> tree_map(lambda leaf: leaf + 1, Pair(1, 2))
+    Pair(x=2, y=3)
+    """
+    dropped = drop_field_names or []
+    if not dataclasses.is_dataclass(cls):
+        if field_names is None:
+            raise ValueError(f"field_names must be specified with a list of all fields used to initialize {cls}, as it is not a dataclass.")
+    else:
+        fields = [field.name for field in dataclasses.fields(cls) if field.init and field.name not in dropped]
+        if field_names is not None and set(field_names) != set(fields):
+            raise ValueError(f"field_names does not include all dataclass fields: {sorted(set(fields) ^ set(field_names))}")
+        field_names = fields
+
+    def flatten(obj):
+        return [getattr(obj, name) for name in field_names], field_names
+
+    register_pytree_node(cls, flatten, lambda children, names: cls(**dict(zip(names, children))))
 
 
 def _kind(tree, is_leaf):
@@ -99,6 +137,9 @@ class TreeSpec:
         return f"TreeSpec({self.type.__name__}, {self.context}, [{inner}])"
 
 
+PyTreeSpec = TreeSpec
+
+
 class LeafSpec(TreeSpec):
     """The shape of a single leaf."""
 
@@ -107,6 +148,27 @@ class LeafSpec(TreeSpec):
 
 
 _LEAF = LeafSpec()
+
+
+def treespec_leaf():
+    """The TreeSpec of a single leaf."""
+    return _LEAF
+
+
+def treespec_tuple(iterable=(), /):
+    """The TreeSpec of a tuple of trees with these. ValueError: one is no TreeSpec."""
+    children = list(iterable)
+    if not all(isinstance(child, TreeSpec) for child in children):
+        raise ValueError(f"Expected a tuple of TreeSpec values, got: {children!r}.")
+    return TreeSpec(tuple, None, children)
+
+
+def treespec_dict(mapping=(), /, **kwargs):
+    """The TreeSpec of a dictionary of trees with these. ValueError: one is no TreeSpec."""
+    children = dict(mapping, **kwargs)
+    if not all(isinstance(child, TreeSpec) for child in children.values()):
+        raise ValueError(f"Expected a dictionary of TreeSpec values, got: {children!r}.")
+    return TreeSpec(dict, list(children), list(children.values()))
 
 
 def _flatten(tree, is_leaf, leaves):
@@ -148,6 +210,11 @@ def tree_leaves(tree, is_leaf=None):
     return tree_flatten(tree, is_leaf)[0]
 
 
+def arg_tree_leaves(*args, **kwargs):
+    """The leaves of all arguments."""
+    return tree_leaves([*args, *kwargs.values()])
+
+
 def tree_iter(tree, is_leaf=None):
     """The leaves, one after another."""
     return iter(tree_leaves(tree, is_leaf))
@@ -169,6 +236,27 @@ def tree_map_(func, tree, *rests, is_leaf=None):
     """Calls func for each leaf, and returns the tree."""
     tree_map(func, tree, *rests, is_leaf=is_leaf)
     return tree
+
+
+def map_only(type_or_types_or_pred, /):
+    """A decorator: the function is called for values of a class, or of which a predicate is true; others come back as they are. TypeError: neither.
+
+    >>> map_only(int)(lambda x: x + 1)("a")
+    'a'
+    """
+    chosen = type_or_types_or_pred
+    if not isinstance(chosen, (type, tuple, types.UnionType)) and not callable(chosen):
+        raise TypeError("Argument must be a type, a tuple of types, or a callable.")
+    is_class = isinstance(chosen, (type, tuple, types.UnionType))
+
+    def decorate(func):
+        @functools.wraps(func)
+        def mapped(x):
+            return func(x) if (isinstance(x, chosen) if is_class else chosen(x)) else x
+
+        return mapped
+
+    return decorate
 
 
 def tree_map_only(kind, func, tree, is_leaf=None):
@@ -212,10 +300,34 @@ class _Star:
 # ---- Questions about leaves -----------------------------------------------------------------------------------------------------
 
 
+def is_namedtuple_class(cls):
+    """True for a class of named tuples."""
+    return isinstance(cls, type) and issubclass(cls, tuple) and isinstance(getattr(cls, "_fields", None), tuple) and hasattr(cls, "_make")
+
+
+def is_namedtuple_instance(obj):
+    """True for a named tuple."""
+    return is_namedtuple_class(type(obj))
+
+
 def is_namedtuple(obj):
     """True for a named tuple, and a class of named tuples."""
-    kind = obj if isinstance(obj, type) else type(obj)
-    return issubclass(kind, tuple) and hasattr(kind, "_fields") and hasattr(kind, "_make")
+    return is_namedtuple_class(obj) or is_namedtuple_instance(obj)
+
+
+def is_structseq_class(cls):
+    """True for the class of an operator's named results."""
+    return isinstance(cls, type) and cls.__bases__ == (tuple,) and isinstance(getattr(cls, "n_fields", None), int)
+
+
+def is_structseq_instance(obj):
+    """True for an operator's named results."""
+    return is_structseq_class(type(obj))
+
+
+def is_structseq(obj):
+    """True for an operator's named results, and the class of such."""
+    return is_structseq_class(obj) or is_structseq_instance(obj)
 
 
 def tree_is_leaf(tree, is_leaf=None):
@@ -346,3 +458,6 @@ def tree_map_with_path(func, tree, *rests, is_leaf=None):
     pairs, spec = tree_flatten_with_path(tree, is_leaf)
     others = [_flatten_up_to(spec, rest) for rest in rests]
     return tree_unflatten([func(*pair, *more) for pair, *more in zip(pairs, *others)], spec)
+
+
+__getattr__ = _stand_ins.of_module(__name__)

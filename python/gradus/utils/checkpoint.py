@@ -1,13 +1,50 @@
 """Checkpointing: what a part of a network computed on its way forward is thrown away, and computed again on the way back."""
+import contextlib
+import warnings
+from enum import Enum
+
 import gradus
-from gradus import _C
+from gradus import _C, _stand_ins
 from gradus.autograd.graph import leaves_of
 from gradus.random import fork_rng, get_rng_state, set_rng_state
 
-__all__ = ["checkpoint", "checkpoint_sequential"]
+__all__ = ["CheckpointError", "CheckpointPolicy", "DefaultDeviceType", "check_backward_validity", "checkpoint", "checkpoint_sequential", "detach_variable",
+           "get_device_states", "noop_context_fn", "set_checkpoint_debug_enabled", "set_checkpoint_early_stop", "set_device_states"]
 
 
-def checkpoint(function, *args, use_reentrant=None, preserve_rng_state=True, determinism_check="default", debug=False, **kwargs):
+class CheckpointError(RuntimeError):
+    """Never raised."""
+
+
+class CheckpointPolicy(Enum):
+    """PyTorch's policies of selective checkpoints, of which there are none here."""
+
+    MUST_SAVE, PREFER_SAVE, MUST_RECOMPUTE, PREFER_RECOMPUTE, MUST_CPU_OFFLOAD = range(5)
+
+
+class DefaultDeviceType:
+    """The type of device whose random numbers a checkpoint without tensors among its arguments would keep; it is kept, and the cpu's are what counts."""
+
+    _default_device_type = "cuda"
+
+    @staticmethod
+    def set_device_type(device="cuda"):
+        """Sets it."""
+        DefaultDeviceType._default_device_type = device
+
+    @staticmethod
+    def get_device_type():
+        """What was set, or "cuda"."""
+        return DefaultDeviceType._default_device_type
+
+
+def noop_context_fn():
+    """Two context managers that do nothing: for a first call, and for the second."""
+    return contextlib.nullcontext(), contextlib.nullcontext()
+
+
+def checkpoint(function, *args, use_reentrant=None, context_fn=noop_context_fn, preserve_rng_state=True, determinism_check="default", debug=False,
+               early_stop=True, **kwargs):
     """Call ``function(*args, **kwargs)`` and keep its inputs only; ``backward`` calls it again to have what lies between.
 
     Gradients reach the tensors among ``args``, and the leaves that the function uses besides, such as parameters. They have no
@@ -16,7 +53,8 @@ def checkpoint(function, *args, use_reentrant=None, preserve_rng_state=True, det
     Args:
         function: gives a tensor, or a tuple, list or dictionary of tensors and other values; the same each time.
         *args, **kwargs: its arguments.
-        use_reentrant, determinism_check, debug: accepted; there is one way here.
+        use_reentrant, determinism_check, debug, early_stop: accepted; there is one way here.
+        context_fn: gives two context managers, around the first call and around the second.
         preserve_rng_state (bool): the second call draws the same random numbers as the first.
 
     >>> import gradus
@@ -29,13 +67,15 @@ def checkpoint(function, *args, use_reentrant=None, preserve_rng_state=True, det
         return function(*args, **kwargs)
     state = get_rng_state() if preserve_rng_state else None
     inputs = [_detached(arg) for arg in args]
-    outputs = function(*inputs, **kwargs)
+    around_first, around_second = context_fn()
+    with around_first:
+        outputs = function(*inputs, **kwargs)
     tensors = _tensors(outputs)
     # The graph of this first call is asked for its leaves, and then goes.
     leaves = [leaf for leaf in leaves_of(tensors) if not any(leaf is tensor for tensor in inputs)]
 
     def call_again(*inputs):
-        with fork_rng(enabled=preserve_rng_state):
+        with fork_rng(enabled=preserve_rng_state), around_second:
             if preserve_rng_state:
                 set_rng_state(state)
             return _tensors(function(*inputs, **kwargs))
@@ -120,3 +160,43 @@ def _with_tensors(outputs, tensors):
         items = [next(tensors) if isinstance(item, gradus.Tensor) else item for item in outputs]
         return type(outputs)(*items) if hasattr(outputs, "_fields") else type(outputs)(items)
     return next(tensors) if isinstance(outputs, gradus.Tensor) else outputs
+
+
+# ---- What PyTorch's own checkpoint is made of, and extensions of it use -----------------------------------------------------------
+
+
+def detach_variable(inputs):
+    """The tensors of a tuple as leaves of a new graph, everything else as it is. RuntimeError: no tuple."""
+    if not isinstance(inputs, tuple):
+        raise RuntimeError("Only tuple of tensors is supported. Got Unsupported input type: ", type(inputs).__name__)
+    return tuple(map(_detached, inputs))
+
+
+def check_backward_validity(inputs):
+    """Warns unless a tensor requires grad."""
+    if not any(tensor.requires_grad for tensor in inputs if isinstance(tensor, gradus.Tensor)):
+        warnings.warn("None of the inputs have requires_grad=True. Gradients will be None", stacklevel=2)
+
+
+def get_device_states(*args):
+    """No devices, and no states of their generators: tensors are on the cpu."""
+    return [], []
+
+
+def set_device_states(devices, states, *, device_type=None):
+    """Nothing: there are no devices."""
+
+
+@contextlib.contextmanager
+def set_checkpoint_early_stop(enable):
+    """A context that changes nothing: the second call always runs to its end."""
+    yield
+
+
+@contextlib.contextmanager
+def set_checkpoint_debug_enabled(enabled):
+    """A context that changes nothing: a second call that differs from the first is not looked into."""
+    yield
+
+
+__getattr__ = _stand_ins.of_module(__name__)

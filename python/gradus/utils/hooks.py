@@ -1,7 +1,8 @@
 """What registering a hook gives back."""
+import warnings
 import weakref
 
-__all__ = ["RemovableHandle"]
+__all__ = ["RemovableHandle", "unserializable_hook", "warn_if_has_hooks"]
 
 
 class RemovableHandle:
@@ -54,3 +55,17 @@ class RemovableHandle:
 
     def __exit__(self, *exception):
         self.remove()
+
+
+def unserializable_hook(f):
+    """The function, marked so that warn_if_has_hooks is silent about it."""
+    f.__torch_unserializable__ = True
+    return f
+
+
+def warn_if_has_hooks(tensor):
+    """Warns of each hook of a tensor: hooks are not saved with it."""
+    for hook in (tensor._backward_hooks or {}).values():
+        if not hasattr(hook, "__torch_unserializable__"):
+            warnings.warn(f"backward hook {hook!r} on tensor will not be serialized.  If this is expected, you can decorate the function with "
+                          "@torch.utils.hooks.unserializable_hook to suppress this warning", stacklevel=2)

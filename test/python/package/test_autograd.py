@@ -137,6 +137,17 @@ def test_grad(call):
     same(program)
 
 
+def test_a_leaf_frozen_since_takes_no_gradient():
+    def program(torch):
+        x, y, called = leaf(torch), leaf(torch), []
+        x.register_post_accumulate_grad_hook(lambda x: called.append(x.grad))
+        loss = (x * y).sum()
+        x.requires_grad_(False)
+        loss.backward()
+        return x.grad, y.grad, called
+    same(program)
+
+
 def test_grad_of_grad():
     def program(torch):
         x = leaf(torch)

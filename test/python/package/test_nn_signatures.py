@@ -25,9 +25,9 @@ def public_methods(cls):
 @pytest.mark.parametrize("name", CLASSES)
 def test_classes(name):
     ours, theirs = getattr(nn, name), getattr(torch.nn, name)
-    assert parameters(ours) == parameters(theirs)
+    assert parameters(ours) == parameters(theirs) or name == "Container"  # which PyTorch decorates
     missing = public_methods(theirs) - public_methods(ours)
-    assert not missing - {"ipu", "xpu", "mtia", "merge_masks"}, f"{name} has no {missing}"
+    assert not missing, f"{name} has no {missing}"
     for method in public_methods(ours):
         if hasattr(theirs, method) and getattr(theirs, method).__name__ != "_forward_unimplemented":
             assert parameters(getattr(ours, method)) == parameters(getattr(theirs, method)), f"{name}.{method}"

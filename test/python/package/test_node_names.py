@@ -35,6 +35,7 @@ DIFFERENT = {
     "_dirichlet_grad": ("DirichletGradBackward0", "NotImplemented", "neither has a derivative"),
     "cholesky": ("LinalgCholeskyExBackward0", "CholeskyBackward0", "it is linalg.cholesky"),
     "triangular_solve": ("LinalgSolveTriangularBackward0", "TriangularSolveBackward0", "it is linalg.solve_triangular"),
+    "conv_tbc": ("CloneBackward0", "ConvTbcBackward0", "it is conv1d"),
     "diag": ("CloneBackward0", "DiagonalBackward0_copy", "PyTorch's name is made from that of diagonal_copy"),
     "diff": ("CloneBackward0", "CopyBackwards", "a copy of no differences is a clone here"),
     "einsum": ("ViewBackward0", "SumBackward1", "the diagonal is summed as one of several places"),

@@ -205,9 +205,23 @@ def test_profile(tmp_path):
 
 
 def test_importing_what_is_absent_says_why():
-    for name in ("distributed.fsdp", "distributed.rpc", "package", "export", "fx"):
+    for name in ("distributed.fsdp", "distributed.rpc", "package", "export", "quantization"):
         with pytest.raises(ModuleNotFoundError, match=f"No module named 'gradus.{name}'.*: "):
             part(gradus, name)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         part(gradus, "distributed.distributed_c10d")
+
+
+@same
+def test_libraries_of_models_can_be_imported(t):
+    yield t._C._log_api_usage_once("library.models"), t.hub._get_torch_home()
+    yield t._assert(t.ones(1) > 0, "no"), attempt(t._assert, t.zeros(1), "is zero")
+
+
+def test_wrap_marks_nothing():
+    assert gradus.fx.wrap(len) is len and gradus.fx.wrap("len") == "len"
+    with pytest.raises(RuntimeError, match="Unsupported type for global function!"):
+        gradus.fx.wrap(1)
+    with pytest.raises(NotImplementedError, match="fx.symbolic_trace: programs cannot be traced"):
+        gradus.fx.symbolic_trace(gradus.nn.Linear(1, 1))

@@ -5,6 +5,7 @@ import enum
 import warnings
 
 import gradus
+from gradus import _stand_ins
 from gradus.nn import functional as F
 
 __all__ = ["CausalBias", "CausalVariant", "causal_lower_right", "causal_upper_left"]
@@ -79,3 +80,6 @@ def causal_lower_right(*size):
     if len(size) != 2:
         raise AssertionError("causal_lower_right only supports 2D tensors")
     return CausalBias(CausalVariant.LOWER_RIGHT, *size)
+
+
+__getattr__ = _stand_ins.of_module(__name__)

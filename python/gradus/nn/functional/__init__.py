@@ -4,7 +4,9 @@ One that only forwards to an operator is generated: its entry in schema/ says `p
 that do more before: deprecated arguments, warnings, checks that are Python's. A file per topic; _embedding.py also has embedding_bag.
 """
 from gradus._C.nn import *  # noqa: F403
+from gradus.overrides import handle_torch_function, has_torch_function, has_torch_function_unary, has_torch_function_variadic
 
+from .. import grad as grad
 from ._activation import *
 from ._attention import *
 from ._dropout import *

@@ -8,6 +8,7 @@ import gradus
 from .. import functional as F
 from .. import init as initialize
 from ..parameter import Parameter
+from .linear import NonDynamicallyQuantizableLinear as NonDynamicallyQuantizableLinear
 from .module import Module
 
 __all__ = ["MultiheadAttention", "Threshold", "ReLU", "RReLU", "Hardtanh", "ReLU6", "Sigmoid", "Hardsigmoid", "Tanh", "SiLU", "Mish", "Hardswish", "ELU", "CELU",

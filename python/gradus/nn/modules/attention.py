@@ -73,6 +73,19 @@ class MultiheadAttention(Module):
             if bias is not None:
                 init.xavier_normal_(bias)
 
+    def merge_masks(self, attn_mask, key_padding_mask, query):
+        """The sum of two masks of numbers, either of which may be None, as (N, num_heads, L, L), and its kind: 2. Without attn_mask key_padding_mask, and 1 or None."""
+        if attn_mask is None:
+            return key_padding_mask, None if key_padding_mask is None else 1
+        rows, length, _ = query.shape
+        if attn_mask.dim() == 3:
+            merged = attn_mask.view(rows, -1, length, length)
+        else:
+            merged = attn_mask.view(1, 1, length, length).expand(rows, self.num_heads, -1, -1)
+        if key_padding_mask is not None:
+            merged = merged + key_padding_mask.view(rows, 1, 1, length).expand(-1, self.num_heads, -1, -1)
+        return merged, 2
+
     def forward(self, query, key, value, key_padding_mask=None, need_weights=True, attn_mask=None, average_attn_weights=True, is_causal=False):
         others = {"q_proj_weight": self.q_proj_weight, "k_proj_weight": self.k_proj_weight, "v_proj_weight": self.v_proj_weight}
         return _multi_head_attention(query, key, value, self.embed_dim, self.num_heads, self.in_proj_weight, self.in_proj_bias, self.bias_k, self.bias_v,

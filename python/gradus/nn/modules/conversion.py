@@ -127,6 +127,18 @@ class Conversion:
         """Moves parameters and buffers to the cpu; returns self."""
         return self._apply(lambda tensor: tensor.cpu())
 
+    def xpu(self, device=None) -> Self:
+        """Moves parameters and buffers; RuntimeError where there is no such device."""
+        return self.to("xpu" if device is None else device)
+
+    def ipu(self, device=None) -> Self:
+        """Moves parameters and buffers; RuntimeError where there is no such device."""
+        return self.to("ipu" if device is None else device)
+
+    def mtia(self, device=None) -> Self:
+        """Moves parameters and buffers; RuntimeError where there is no such device."""
+        return self.to("mtia" if device is None else device)
+
     def cuda(self, device=None) -> Self:
         """Moves parameters and buffers to a CUDA device, which is an error where there is none; returns self."""
         return self._apply(lambda tensor: tensor.cuda(device))

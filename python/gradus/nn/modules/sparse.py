@@ -11,7 +11,45 @@ from .module import Module
 __all__ = ["Embedding", "EmbeddingBag"]
 
 
-class Embedding(Module):
+class _Table(Module):
+    """What Embedding and EmbeddingBag share: the options, and a weight that begins normal, with a row of zeros at padding_idx."""
+
+    def _set_options(self, num_embeddings, embedding_dim, padding_idx, max_norm, norm_type, scale_grad_by_freq, sparse, error):
+        if padding_idx is not None:
+            if padding_idx > 0 and padding_idx >= num_embeddings or padding_idx < -num_embeddings:
+                raise AssertionError(error)
+            padding_idx += num_embeddings if padding_idx < 0 else 0
+        self.num_embeddings = num_embeddings
+        self.embedding_dim = embedding_dim
+        self.padding_idx = padding_idx
+        self.max_norm = max_norm
+        self.norm_type = norm_type
+        self.scale_grad_by_freq = scale_grad_by_freq
+        self.sparse = sparse
+
+    def _set_weight(self, given, requires_grad, device, dtype):
+        """Makes the parameter of a given matrix, or draws it. AssertionError: the matrix has another size."""
+        sizes = (self.num_embeddings, self.embedding_dim)
+        if given is not None and tuple(given.shape) != sizes:
+            raise AssertionError("Shape of weight does not match num_embeddings and embedding_dim")
+        self.weight = Parameter(gradus.empty(sizes, device=device, dtype=dtype) if given is None else given, requires_grad=requires_grad)
+        if given is None:
+            self.reset_parameters()
+
+    def reset_parameters(self):
+        """Draws new values; the padding is zeros."""
+        init.normal_(self.weight)
+        if self.padding_idx is not None:
+            with gradus.no_grad():
+                self.weight[self.padding_idx].fill_(0)
+
+    def _options_text(self):
+        text = "" if self.max_norm is None else f", max_norm={self.max_norm}"
+        text += "" if self.norm_type == 2 else f", norm_type={self.norm_type}"
+        return text if self.scale_grad_by_freq is False else f"{text}, scale_grad_by_freq={self.scale_grad_by_freq}"
+
+
+class Embedding(_Table):
     """Rows of weight (num_embeddings, embedding_dim): indices of shape (…) give (…, embedding_dim). weight begins normal.
 
     padding_idx: a row that begins as zeros and gets no gradient. max_norm: rows that are used and have a larger norm_type-norm are scaled to
@@ -26,25 +64,9 @@ class Embedding(Module):
     def __init__(self, num_embeddings: int, embedding_dim: int, padding_idx=None, max_norm=None, norm_type=2.0, scale_grad_by_freq: bool = False,
                  sparse: bool = False, _weight=None, _freeze=False, device=None, dtype=None):
         super().__init__()
-        if padding_idx is not None:
-            if padding_idx > 0 and padding_idx >= num_embeddings or padding_idx < -num_embeddings:
-                raise AssertionError("Padding_idx must be within num_embeddings")
-            padding_idx += num_embeddings if padding_idx < 0 else 0
-        self.num_embeddings = num_embeddings
-        self.embedding_dim = embedding_dim
-        self.padding_idx = padding_idx
-        self.max_norm = max_norm
-        self.norm_type = norm_type
-        self.scale_grad_by_freq = scale_grad_by_freq
-        self.sparse = sparse
-        if _weight is None:
-            _weight = gradus.empty((num_embeddings, embedding_dim), device=device, dtype=dtype)
-            self.weight = Parameter(_weight, requires_grad=not _freeze)
-            self.reset_parameters()
-        else:
-            if list(_weight.shape) != [num_embeddings, embedding_dim]:
-                raise AssertionError("Shape of weight does not match num_embeddings and embedding_dim")
-            self.weight = Parameter(_weight, requires_grad=not _freeze)
+        self._set_options(num_embeddings, embedding_dim, padding_idx, max_norm, norm_type, scale_grad_by_freq, sparse,
+                          "Padding_idx must be within num_embeddings")
+        self._set_weight(_weight, not _freeze, device, dtype)
 
     @classmethod
     def from_pretrained(cls, embeddings, freeze=True, padding_idx=None, max_norm=None, norm_type=2.0, scale_grad_by_freq=False, sparse=False):
@@ -59,30 +81,15 @@ class Embedding(Module):
         return cls(rows, columns, _weight=embeddings, _freeze=freeze, padding_idx=padding_idx, max_norm=max_norm, norm_type=norm_type,
                    scale_grad_by_freq=scale_grad_by_freq, sparse=sparse)
 
-    def reset_parameters(self):
-        """Draws new values."""
-        init.normal_(self.weight)
-        if self.padding_idx is not None:
-            with gradus.no_grad():
-                self.weight[self.padding_idx].fill_(0)
-
     def forward(self, input):
         return F.embedding(input, self.weight, self.padding_idx, self.max_norm, self.norm_type, self.scale_grad_by_freq, self.sparse)
 
     def extra_repr(self):
-        text = f"{self.num_embeddings}, {self.embedding_dim}"
-        if self.padding_idx is not None:
-            text += f", padding_idx={self.padding_idx}"
-        if self.max_norm is not None:
-            text += f", max_norm={self.max_norm}"
-        if self.norm_type != 2:
-            text += f", norm_type={self.norm_type}"
-        if self.scale_grad_by_freq is not False:
-            text += f", scale_grad_by_freq={self.scale_grad_by_freq}"
-        return text + (", sparse=True" if self.sparse is not False else "")
+        padding = "" if self.padding_idx is None else f", padding_idx={self.padding_idx}"
+        return f"{self.num_embeddings}, {self.embedding_dim}{padding}{self._options_text()}" + (", sparse=True" if self.sparse is not False else "")
 
 
-class EmbeddingBag(Module):
+class EmbeddingBag(_Table):
     """The mean, sum or max of rows of weight (num_embeddings, embedding_dim) for each bag of indices: (bags, embedding_dim). weight begins normal.
 
     The arguments are those of Embedding; mode, include_last_offset and the bags are explained at nn.functional.embedding_bag.
@@ -95,25 +102,10 @@ class EmbeddingBag(Module):
     def __init__(self, num_embeddings: int, embedding_dim: int, max_norm=None, norm_type: float = 2.0, scale_grad_by_freq: bool = False,
                  mode: str = "mean", sparse: bool = False, _weight=None, include_last_offset: bool = False, padding_idx=None, device=None, dtype=None):
         super().__init__()
-        if padding_idx is not None:
-            if padding_idx > 0 and padding_idx >= num_embeddings or padding_idx < -num_embeddings:
-                raise AssertionError("padding_idx must be within num_embeddings")
-            padding_idx += num_embeddings if padding_idx < 0 else 0
-        self.num_embeddings = num_embeddings
-        self.embedding_dim = embedding_dim
-        self.max_norm = max_norm
-        self.norm_type = norm_type
-        self.scale_grad_by_freq = scale_grad_by_freq
-        self.padding_idx = padding_idx
-        if _weight is None:
-            self.weight = Parameter(gradus.empty((num_embeddings, embedding_dim), device=device, dtype=dtype))
-            self.reset_parameters()
-        elif list(_weight.shape) != [num_embeddings, embedding_dim]:
-            raise AssertionError("Shape of weight does not match num_embeddings and embedding_dim")
-        else:
-            self.weight = Parameter(_weight)
+        self._set_options(num_embeddings, embedding_dim, padding_idx, max_norm, norm_type, scale_grad_by_freq, sparse,
+                          "padding_idx must be within num_embeddings")
+        self._set_weight(_weight, True, device, dtype)
         self.mode = mode
-        self.sparse = sparse
         self.include_last_offset = include_last_offset
 
     @classmethod
@@ -128,24 +120,10 @@ class EmbeddingBag(Module):
         made.weight.requires_grad = not freeze
         return made
 
-    def reset_parameters(self):
-        """Draws new values; the padding is zeros."""
-        init.normal_(self.weight)
-        if self.padding_idx is not None:
-            with gradus.no_grad():
-                self.weight[self.padding_idx].fill_(0)
-
     def forward(self, input, offsets=None, per_sample_weights=None):
         return F.embedding_bag(input, self.weight, offsets, self.max_norm, self.norm_type, self.scale_grad_by_freq, self.mode, self.sparse,
                                per_sample_weights, self.include_last_offset, self.padding_idx)
 
     def extra_repr(self):
-        text = f"{self.num_embeddings}, {self.embedding_dim}"
-        if self.max_norm is not None:
-            text += f", max_norm={self.max_norm}"
-        if self.norm_type != 2:
-            text += f", norm_type={self.norm_type}"
-        if self.scale_grad_by_freq is not False:
-            text += f", scale_grad_by_freq={self.scale_grad_by_freq}"
-        text += f", mode={self.mode!r}"
-        return text if self.padding_idx is None else f"{text}, padding_idx={self.padding_idx}"
+        padding = "" if self.padding_idx is None else f", padding_idx={self.padding_idx}"
+        return f"{self.num_embeddings}, {self.embedding_dim}{self._options_text()}, mode={self.mode!r}{padding}"

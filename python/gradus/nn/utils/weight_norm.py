@@ -5,6 +5,7 @@ import warnings
 
 import gradus
 from gradus._C import Tensor
+from gradus._C import norm_except_dim as norm_except_dim
 
 from ..parameter import Parameter, UninitializedParameter
 

@@ -8,9 +8,10 @@
 [0, 1, 2, 3] [0, 10, 20, 30]
 [4, 5] [40, 50]
 """
+from gradus import _stand_ins
 from gradus.utils.data._utils.collate import default_collate, default_convert
 from gradus.utils.data._utils.worker import get_worker_info
-from gradus.utils.data.dataloader import DataLoader
+from gradus.utils.data.dataloader import DataLoader, _DatasetKind
 from gradus.utils.data.dataset import (
     ChainDataset, ConcatDataset, Dataset, IterableDataset, StackDataset, Subset, TensorDataset, random_split,
 )
@@ -22,3 +23,5 @@ from gradus.utils.data.sampler import (
 __all__ = ["BatchSampler", "ChainDataset", "ConcatDataset", "DataLoader", "Dataset", "DistributedSampler", "IterableDataset",
            "RandomSampler", "Sampler", "SequentialSampler", "StackDataset", "Subset", "SubsetRandomSampler", "TensorDataset",
            "WeightedRandomSampler", "default_collate", "default_convert", "get_worker_info", "random_split"]
+
+__getattr__ = _stand_ins.of_module(__name__)

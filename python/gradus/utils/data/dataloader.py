@@ -194,6 +194,12 @@ def _check_stream_options(shuffle, sampler, batch_sampler):
             raise ValueError(f"DataLoader with IterableDataset: expected unspecified {name} option, but got {name}={value}")
 
 
+class _DatasetKind:
+    """How a data set is read: by index, or one sample after another."""
+
+    Map, Iterable = 0, 1
+
+
 class _InfiniteConstantSampler:
     """The indices of a stream: as many as anybody asks for, and nobody looks at them."""
 

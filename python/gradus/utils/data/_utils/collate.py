@@ -5,9 +5,9 @@ import sys
 
 import gradus
 
-__all__ = ["collate", "default_collate", "default_collate_fn_map", "default_convert"]
+__all__ = ["collate", "collate_float_fn", "collate_int_fn", "collate_numpy_array_fn", "collate_numpy_scalar_fn", "collate_str_fn", "collate_tensor_fn", "default_collate", "default_collate_fn_map", "default_convert"]
 
-_MESSAGE = "default_collate: batch must contain tensors, numpy arrays, numbers, dicts or lists; found {}"
+default_collate_err_msg_format = "default_collate: batch must contain tensors, numpy arrays, numbers, dicts or lists; found {}"
 
 
 def _is_text_or_object(array):
@@ -87,7 +87,7 @@ def collate(batch, *, collate_fn_map=None):
             raise RuntimeError("each element in list of batch should be of equal size")
         columns = [collate(column, collate_fn_map=collate_fn_map) for column in zip(*batch)]
         return columns if isinstance(first, tuple) else _like_sequence(first, columns)
-    raise TypeError(_MESSAGE.format(kind))
+    raise TypeError(default_collate_err_msg_format.format(kind))
 
 
 def _function_for(sample, functions):
@@ -100,40 +100,46 @@ def _function_for(sample, functions):
     numpy = sys.modules.get("numpy")
     if numpy is not None and functions is default_collate_fn_map:
         if isinstance(sample, numpy.ndarray):
-            return _collate_array
+            return collate_numpy_array_fn
         if isinstance(sample, (numpy.bool_, numpy.number, numpy.object_)):
-            return _collate_array_scalar
+            return collate_numpy_scalar_fn
     return None
 
 
-def _collate_tensor(batch, *, collate_fn_map=None):
+def collate_tensor_fn(batch, *, collate_fn_map=None):
+    """The tensors, stacked along a new first dimension."""
     return gradus.stack(batch, 0)
 
 
-def _collate_float(batch, *, collate_fn_map=None):
+def collate_float_fn(batch, *, collate_fn_map=None):
+    """A tensor of float64 of the numbers."""
     return gradus.tensor(batch, dtype=gradus.float64)
 
 
-def _collate_int(batch, *, collate_fn_map=None):
+def collate_int_fn(batch, *, collate_fn_map=None):
+    """A tensor of the numbers."""
     return gradus.tensor(batch)
 
 
-def _collate_text(batch, *, collate_fn_map=None):
+def collate_str_fn(batch, *, collate_fn_map=None):
+    """The list of texts itself."""
     return batch
 
 
-def _collate_array(batch, *, collate_fn_map=None):
+def collate_numpy_array_fn(batch, *, collate_fn_map=None):
+    """The arrays, as tensors, stacked. TypeError: they hold text or objects."""
     if _is_text_or_object(batch[0]):
-        raise TypeError(_MESSAGE.format(batch[0].dtype))
+        raise TypeError(default_collate_err_msg_format.format(batch[0].dtype))
     return collate([gradus.as_tensor(array) for array in batch], collate_fn_map=collate_fn_map)
 
 
-def _collate_array_scalar(batch, *, collate_fn_map=None):
+def collate_numpy_scalar_fn(batch, *, collate_fn_map=None):
+    """A tensor of NumPy's numbers."""
     return gradus.as_tensor(batch)
 
 
-default_collate_fn_map = {gradus.Tensor: _collate_tensor, float: _collate_float, int: _collate_int, str: _collate_text,
-                          bytes: _collate_text}
+default_collate_fn_map = {gradus.Tensor: collate_tensor_fn, float: collate_float_fn, int: collate_int_fn, str: collate_str_fn,
+                          bytes: collate_str_fn}
 
 
 def default_collate(batch):
