@@ -87,11 +87,12 @@ void grd_windows_line(const struct grd_windows *w, const char *plane, const int6
     }
 }
 
-void grd_windows_offsets(const int64_t counts[GRD_WINDOW_DIMS], const int64_t steps[GRD_WINDOW_DIMS], int64_t first, int64_t n, int32_t *to)
+void grd_windows_offsets(const int64_t counts[GRD_WINDOW_DIMS], const int64_t steps[GRD_WINDOW_DIMS], int64_t start, int64_t first,
+                         int64_t n, int32_t *to)
 {
     int64_t l = first % counts[2], k = first / counts[2] % counts[1], j = first / counts[2] / counts[1];
     for (int64_t i = 0; i < n; i++) {
-        to[i] = (int32_t)(j * steps[0] + k * steps[1] + l * steps[2]);
+        to[i] = (int32_t)(start + j * steps[0] + k * steps[1] + l * steps[2]);
         if (++l == counts[2]) {
             l = 0;
             if (++k == counts[1]) {

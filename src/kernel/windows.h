@@ -19,8 +19,8 @@ struct grd_windows {
 void grd_windows_line(const struct grd_windows *w, const char *plane, const int64_t tap[GRD_WINDOW_DIMS], int64_t first, int64_t n,
                       char *line);
 
-/* Writes the offsets of places [first, first + n) of so many along each dimension: the sum of each place's number times the step. */
-void grd_windows_offsets(const int64_t counts[GRD_WINDOW_DIMS], const int64_t steps[GRD_WINDOW_DIMS], int64_t first, int64_t n,
-                         int32_t *to);
+/* Writes the offsets of places [first, first + n) of so many along each dimension: `start`, and the sum of each place's number times the step. */
+void grd_windows_offsets(const int64_t counts[GRD_WINDOW_DIMS], const int64_t steps[GRD_WINDOW_DIMS], int64_t start, int64_t first,
+                         int64_t n, int32_t *to);
 
 #endif
