@@ -219,7 +219,8 @@ static void decompose_matrices(int64_t begin, int64_t end, void *context)
     const int64_t itemsize = r->itemsize, bytes = f->m * f->n * itemsize;
     for (int64_t i = begin; i < end; i++) {
         char *a = f->p->scratch + i * (bytes + f->k * itemsize), *tau = a + bytes;
-        memcpy(a, f->p->in[0]->data + i * bytes, (size_t)bytes);
+        if (bytes > 0)
+            memcpy(a, f->p->in[0]->data + i * bytes, (size_t)bytes);
         kernels->reflect(f->m, f->n, a, tau);
         kernels->take_upper(f->m, f->n, f->rows, a, matrix_at(r, i));
         if (f->columns > 0)
