@@ -181,3 +181,18 @@ def test_checkpoints_inside_of_autocast(t):
         y = checkpoint(net, x, use_reentrant=False)
     y.float().sum().backward()
     yield y, net[0].weight.grad
+
+
+def test_errors_of_devices_are_classes():
+    """Programs name them in except clauses."""
+    assert gradus.OutOfMemoryError is gradus.cuda.OutOfMemoryError and issubclass(gradus.OutOfMemoryError, RuntimeError)
+    with pytest.raises(NotImplementedError, match="gradus.cuda.Event: there is no CUDA"):
+        gradus.cuda.Event(enable_timing=True)
+
+
+@pytest.mark.filterwarnings("ignore:.*cummulative_sizes")
+@same
+def test_lengths_of_concatenated_data(t):
+    concat = part(t, "utils.data").ConcatDataset
+    data = concat([range(3), range(2)])
+    yield concat.cumsum([[1, 2], [3]]), data.cumulative_sizes, data.cummulative_sizes
