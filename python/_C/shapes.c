@@ -106,7 +106,13 @@ static grd_tensor **read_tensors(PyObject *const *items, Py_ssize_t n)
     return tensors;
 }
 
-/* Replaces each tensor by its view in the sizes all of them broadcast to. */
+static bool has_sizes(const grd_tensor *tensor, grd_dims sizes)
+{
+    const grd_dims own = grd_sizes(tensor);
+    return own.n == sizes.n && (own.n == 0 || memcmp(own.data, sizes.data, (size_t)own.n * sizeof own.data[0]) == 0);
+}
+
+/* Replaces each tensor by its view in the sizes all of them broadcast to; one that has these stays itself. */
 static void expand_all(grd_tensor **tensors, Py_ssize_t n)
 {
     struct common_shape common = {.n = 0};
@@ -122,7 +128,8 @@ static void expand_all(grd_tensor **tensors, Py_ssize_t n)
         return;
     }
     for (Py_ssize_t i = 0; i < n; i++)
-        tensors[i] = grd_expand(tensors[i], dims_of(&common));
+        if (!has_sizes(tensors[i], dims_of(&common)))
+            tensors[i] = grd_expand(tensors[i], dims_of(&common));
 }
 
 static PyObject *broadcast_tensors(PyObject *Py_UNUSED(module), PyObject *const *args, Py_ssize_t nargs)
@@ -173,7 +180,9 @@ static PyMethodDef functions[] = {
      "broadcast_shapes($module, *shapes)\n--\n\nThe sizes that tensors of these sizes broadcast to. RuntimeError when they do not.\n\n"
      ">>> import gradus as torch\n>>> torch.broadcast_shapes((2, 1), (3,))\ntorch.Size([2, 3])"},
     {"broadcast_tensors", (PyCFunction)(void (*)(void))broadcast_tensors, METH_FASTCALL,
-     "broadcast_tensors($module, *tensors)\n--\n\nViews of the tensors in the sizes they broadcast to. RuntimeError when they do not."},
+     "broadcast_tensors($module, *tensors)\n--\n\nViews of the tensors in the sizes they broadcast to; one that has these is itself there. "
+     "RuntimeError when they do not "
+     "broadcast."},
     PY_ENTRY(
         "meshgrid", meshgrid,
         "meshgrid($module, *tensors, indexing='ij')\n--\n\nOne view for each tensor of 0 or 1 dimensions, repeated along a dimension for "

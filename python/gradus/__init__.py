@@ -71,6 +71,8 @@ if TYPE_CHECKING:
     from gradus.amp.autocast_mode import set_autocast_dtype as set_autocast_dtype
     from gradus.amp.autocast_mode import set_autocast_enabled as set_autocast_enabled
     from gradus.compiler import compile as compile
+    from gradus.cuda import AcceleratorError as AcceleratorError
+    from gradus.cuda import OutOfMemoryError as OutOfMemoryError
     from gradus.serialization import load as load
     from gradus.serialization import save as save
     from gradus.func import vmap as vmap
@@ -82,7 +84,7 @@ sys.meta_path.append(_absent.Finder)
 
 _SUBMODULES = frozenset({"accelerator", "amp", "autograd", "backends", "compiler", "cpu", "cuda", "distributed", "distributions", "func", "futures", "fx", "hub", "jit", "linalg", "mps", "multiprocessing", "nn", "onnx", "ops",
                          "optim", "overrides", "profiler", "random", "return_types", "safetensors", "serialization", "special", "storage", "testing", "torch_version", "types", "utils", "version", "xpu"})
-_LAZY = {"save": "serialization", "load": "serialization", "compile": "compiler", "autocast": "amp", "GradScaler": "amp",
+_LAZY = {"save": "serialization", "load": "serialization", "compile": "compiler", "autocast": "amp", "GradScaler": "amp", "OutOfMemoryError": "cuda", "AcceleratorError": "cuda",
          "is_autocast_enabled": "amp", "get_autocast_dtype": "amp.autocast_mode", "is_autocast_available": "amp",
          "set_autocast_dtype": "amp.autocast_mode", "set_autocast_enabled": "amp.autocast_mode", "__version__": "torch_version", "vmap": "func"}
 _LAZY.update(dict.fromkeys(("BoolTensor", "ByteTensor", "CharTensor", "ShortTensor", "IntTensor", "LongTensor", "HalfTensor", "BFloat16Tensor",

@@ -4,6 +4,7 @@ Modules that are absent are in _absent.py. nn.functional has no stand-ins, since
 """
 
 _ATTENTION = "there is one implementation of attention, which serves every case"
+_CUDA = "there is no CUDA; programs ask gradus.cuda.is_available() first"
 _DEVICES = "there is one process with one device"
 _EXPORT = "models cannot be exported; save a state_dict with gradus.save"
 _FUZZER = "random arguments are not drawn; measure the cases you list with Timer"
@@ -26,6 +27,11 @@ _NAMES = {
                        "versions count what operators write": "increment_version",
                        _DEVICES: "set_override_stale_capture_stream set_warn_on_accumulate_grad_stream_mismatch"},
     "autograd.profiler": {_PROFILER: "EnforceUnique EventList FunctionEvent KinetoStepTracker MemRecordsAcc load_nvprof parse_nvprof_trace"},
+    "cuda": {_CUDA: "CUDAGraph CUDAPluggableAllocator Event ExternalStream MemPool Stream StreamContext can_device_access_peer current_blas_handle default_stream "
+                    "device device_of get_per_process_memory_fraction graph graph_pool_handle initial_seed ipc_collect is_current_stream_capturing "
+                    "make_graphed_callables max_memory_cached memory_cached memory_snapshot memory_stats memory_summary memory_usage power_draw "
+                    "reset_accumulated_memory_stats reset_max_memory_allocated reset_max_memory_cached reset_peak_memory_stats set_per_process_memory_fraction "
+                    "set_rng_state set_rng_state_all set_stream stream temperature utilization"},
     "distributed": {_DEVICES: "AllToAllOptions AllreduceCoalescedOptions AllreduceOptions BackendConfig BarrierOptions BroadcastOptions BuiltinCommHookType DeviceMesh "
                               "GatherOptions GradBucket ProcessGroupGloo ReduceOptions ReduceScatterOptions Reducer ScatterOptions get_backend_config init_device_mesh "
                               "record_comm register_rendezvous_handler rendezvous shrink_group split_group"},

@@ -4,10 +4,10 @@ from operator import index
 from gradus import _C
 from gradus._C import _LinAlgError as LinAlgError
 from gradus._C import matmul
-from gradus._C.linalg import cholesky, cholesky_ex, qr, solve_triangular
+from gradus._C.linalg import cholesky, cholesky_ex, householder_product, matrix_exp, qr, solve_triangular
 from gradus.functional import _into
 
-__all__ = ["LinAlgError", "cholesky", "cholesky_ex", "cross", "diagonal", "matmul", "matrix_power", "multi_dot", "qr", "solve_triangular", "vecdot", "vector_norm"]
+__all__ = ["LinAlgError", "cholesky", "cholesky_ex", "cross", "diagonal", "householder_product", "matmul", "matrix_exp", "matrix_power", "multi_dot", "qr", "solve_triangular", "vecdot", "vector_norm"]
 
 
 def cross(input, other, *, dim=-1, out=None):

@@ -34,6 +34,9 @@ enum { GRD_SMALL_GEMM_SIDE = 128 };
 /* Copies k rows of `columns` columns, the given strides apart, into one panel, with zeros up to `width` columns. */
 typedef void grd_pack_kernel(int64_t k, int64_t columns, int64_t width, const char *from, int64_t row, int64_t column, char *panel);
 
+/* Adds rows of n neighbours to rows of n elements that are `step` apart. */
+typedef void grd_add_rows_kernel(int64_t rows, int64_t n, char *to, int64_t to_row, int64_t step, const char *from, int64_t from_row);
+
 /* Writes the sum of x[i] * y[i]. */
 typedef void grd_dot_kernel(int64_t n, const char *x, int64_t x_stride, const char *y, int64_t y_stride, void *ret_sum);
 
@@ -45,6 +48,7 @@ struct grd_product_kernels {
     grd_gemm_kernel *packed;
     grd_pack_kernel *pack;
     grd_dot_kernel *dot;
+    grd_add_rows_kernel *add_rows;
     grd_small_gemm_kernel *small; /* NULL: none */
     int small_work;               /* the most multiplications it is for */
     int strip, panel, lanes;

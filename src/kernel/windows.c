@@ -17,47 +17,40 @@ static inline int64_t clamped(int64_t value, int64_t low, int64_t high)
     return value < low ? low : value > high ? high : value;
 }
 
-/* n elements, `to` and `from` that many elements apart. */
-static void copy_elements(int64_t n, int64_t itemsize, char *to, int64_t to_step, const char *from, int64_t from_step)
+/* n elements that are `step` elements apart, to neighbours. */
+static void copy_elements(int64_t n, int64_t itemsize, char *to, const char *from, int64_t step)
 {
-    if (to_step == 1 && from_step == 1) {
+    if (step == 1) {
         memcpy(to, from, (size_t)(n * itemsize));
         return;
     }
     switch (itemsize) {
     case 1:
         for (int64_t i = 0; i < n; i++)
-            ((uint8_t *)to)[i * to_step] = ((const uint8_t *)from)[i * from_step];
+            ((uint8_t *)to)[i] = ((const uint8_t *)from)[i * step];
         break;
     case 2:
         for (int64_t i = 0; i < n; i++)
-            ((uint16_t *)to)[i * to_step] = ((const uint16_t *)from)[i * from_step];
+            ((uint16_t *)to)[i] = ((const uint16_t *)from)[i * step];
         break;
     case 4:
         for (int64_t i = 0; i < n; i++)
-            ((uint32_t *)to)[i * to_step] = ((const uint32_t *)from)[i * from_step];
+            ((uint32_t *)to)[i] = ((const uint32_t *)from)[i * step];
         break;
     case 8:
         for (int64_t i = 0; i < n; i++)
-            ((uint64_t *)to)[i * to_step] = ((const uint64_t *)from)[i * from_step];
+            ((uint64_t *)to)[i] = ((const uint64_t *)from)[i * step];
         break;
     default:
         for (int64_t i = 0; i < n; i++)
-            ((pair *)to)[i * to_step] = ((const pair *)from)[i * from_step];
+            ((pair *)to)[i] = ((const pair *)from)[i * step];
     }
 }
 
 /* The element that place p of a dimension reads; -1: none. */
 static inline int64_t element_at(const struct grd_windows *w, int dim, int64_t p, int64_t tap)
 {
-    const int64_t offset = tap * w->dilation[dim] - w->padding[dim], step = w->step[dim];
-    int64_t i;
-    if (!w->spread)
-        i = p * step + offset;
-    else if (p < offset || (p - offset) % step != 0)
-        return -1;
-    else
-        i = (p - offset) / step;
+    const int64_t i = p * w->step[dim] + tap * w->dilation[dim] - w->padding[dim];
     return i >= 0 && i < w->plane[dim] ? i : -1;
 }
 
@@ -66,20 +59,11 @@ static void read_run(const struct grd_windows *w, const char *row, int64_t tap, 
 {
     enum { LAST = GRD_WINDOW_DIMS - 1 };
     const int64_t offset = tap * w->dilation[LAST] - w->padding[LAST], step = w->step[LAST], size = w->plane[LAST], itemsize = w->itemsize;
-    if (w->spread) {
-        const int64_t first = clamped(p > offset ? ceil_div(p - offset, step) : 0, 0, size);
-        const int64_t past = clamped(p + n > offset ? ceil_div(p + n - offset, step) : 0, first, size);
-        if (past - first != n)
-            memset(to, 0, (size_t)(n * itemsize));
-        if (past > first)
-            copy_elements(past - first, itemsize, to + (first * step + offset - p) * itemsize, step, row + first * itemsize, 1);
-        return;
-    }
     const int64_t first = clamped(offset < 0 ? ceil_div(-offset, step) : 0, p, p + n);
     const int64_t past = clamped(offset < size ? ceil_div(size - offset, step) : 0, first, p + n);
     memset(to, 0, (size_t)((first - p) * itemsize));
     if (past > first)
-        copy_elements(past - first, itemsize, to + (first - p) * itemsize, 1, row + (first * step + offset) * itemsize, step);
+        copy_elements(past - first, itemsize, to + (first - p) * itemsize, row + (first * step + offset) * itemsize, step);
     memset(to + (past - p) * itemsize, 0, (size_t)((p + n - past) * itemsize));
 }
 
@@ -103,11 +87,12 @@ void grd_windows_line(const struct grd_windows *w, const char *plane, const int6
     }
 }
 
-void grd_windows_offsets(const int64_t counts[GRD_WINDOW_DIMS], const int64_t steps[GRD_WINDOW_DIMS], int64_t first, int64_t n, int32_t *to)
+void grd_windows_offsets(const int64_t counts[GRD_WINDOW_DIMS], const int64_t steps[GRD_WINDOW_DIMS], int64_t start, int64_t first,
+                         int64_t n, int32_t *to)
 {
     int64_t l = first % counts[2], k = first / counts[2] % counts[1], j = first / counts[2] / counts[1];
     for (int64_t i = 0; i < n; i++) {
-        to[i] = (int32_t)(j * steps[0] + k * steps[1] + l * steps[2]);
+        to[i] = (int32_t)(start + j * steps[0] + k * steps[1] + l * steps[2]);
         if (++l == counts[2]) {
             l = 0;
             if (++k == counts[1]) {

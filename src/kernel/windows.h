@@ -8,21 +8,19 @@
 
 enum { GRD_WINDOW_DIMS = 3 };
 
-/* At place p the tap t reads the element p * step + t * dilation - padding of a contiguous plane, or 0 where there is none. `spread` is the way back: the element i of
- * the plane is read at the place i * step + t * dilation - padding, and all other places read 0. */
+/* At place p the tap t reads the element p * step + t * dilation - padding of a contiguous plane, or 0 where there is none. */
 struct grd_windows {
     int64_t itemsize;
     int64_t plane[GRD_WINDOW_DIMS], places[GRD_WINDOW_DIMS];
     int64_t step[GRD_WINDOW_DIMS], dilation[GRD_WINDOW_DIMS], padding[GRD_WINDOW_DIMS];
-    bool spread;
 };
 
 /* Writes what the places [first, first + n), counted in row-major order, read through the tap. */
 void grd_windows_line(const struct grd_windows *w, const char *plane, const int64_t tap[GRD_WINDOW_DIMS], int64_t first, int64_t n,
                       char *line);
 
-/* Writes the offsets of places [first, first + n) of so many along each dimension: the sum of each place's number times the step. */
-void grd_windows_offsets(const int64_t counts[GRD_WINDOW_DIMS], const int64_t steps[GRD_WINDOW_DIMS], int64_t first, int64_t n,
-                         int32_t *to);
+/* Writes the offsets of places [first, first + n) of so many along each dimension: `start`, and the sum of each place's number times the step. */
+void grd_windows_offsets(const int64_t counts[GRD_WINDOW_DIMS], const int64_t steps[GRD_WINDOW_DIMS], int64_t start, int64_t first,
+                         int64_t n, int32_t *to);
 
 #endif

@@ -21,8 +21,10 @@ static bool check_grads(grd_tensors grads)
     return true;
 }
 
-grd_tensors op_hidden_amp_foreach_non_finite_check_and_unscale(grd_tensors grads, grd_tensor *found_inf, grd_tensor *inv_scale)
+grd_tensors op_amp_foreach_non_finite_check_and_unscale(grd_tensors grads, grd_tensor *found_inf, grd_tensor *inv_scale)
 {
+    if (grads.n == 0)
+        return grads;
     if (!check_number(inv_scale, GRD_CATEGORY_FLOAT, "inv_scale") || !check_number(found_inf, GRD_CATEGORY_FLOAT, "found_inf") ||
         !check_grads(grads))
         return (grd_tensors){0};
@@ -38,8 +40,8 @@ grd_tensors op_hidden_amp_foreach_non_finite_check_and_unscale(grd_tensors grads
 
 /* ---- The scale ------------------------------------------------------------------------------------------------------------------- */
 
-grd_tensor *op_hidden_amp_update_scale(grd_tensor *scale, grd_tensor *growth_tracker, grd_tensor *found_inf, double growth_factor,
-                                       double backoff_factor, int64_t growth_interval)
+grd_tensor *op_amp_update_scale(grd_tensor *scale, grd_tensor *growth_tracker, grd_tensor *found_inf, double growth_factor,
+                                double backoff_factor, int64_t growth_interval)
 {
     if (!check_number(growth_tracker, GRD_CATEGORY_INTEGER, "growth_tracker") ||
         !check_number(scale, GRD_CATEGORY_FLOAT, "current_scale") || !check_number(found_inf, GRD_CATEGORY_FLOAT, "found_inf"))

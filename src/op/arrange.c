@@ -84,7 +84,7 @@ grd_tensor *op_diff(grd_tensor *self, int64_t n, int64_t dim, grd_tensor *prepen
 
 /* ---- Repetition ---------------------------------------------------------------------------------------------------------------------- */
 
-bool plan_hidden_repeat_indices(struct grd_plan *p, grd_tensor *repeats, grd_scalar output_size)
+bool plan_repeat_interleave_indices(struct grd_plan *p, grd_tensor *repeats, grd_scalar output_size)
 {
     (void)output_size;
     if (!grd_check_has_data(repeats))
@@ -96,7 +96,7 @@ bool plan_hidden_repeat_indices(struct grd_plan *p, grd_tensor *repeats, grd_sca
     return grd_plan_reads_as(p, repeats, GRD_INT64);
 }
 
-bool check_hidden_repeat_indices(struct grd_plan *p, grd_tensor *repeats, grd_scalar output_size)
+bool check_repeat_interleave_indices(struct grd_plan *p, grd_tensor *repeats, grd_scalar output_size)
 {
     const int64_t total = grd_kernels->index->total(repeats->numel, (const int64_t *)(const void *)p->in[0]->data);
     if (total < 0)
@@ -107,7 +107,7 @@ bool check_hidden_repeat_indices(struct grd_plan *p, grd_tensor *repeats, grd_sc
     return grd_plan_result(p, grd_dims(total), GRD_INT64);
 }
 
-void run_hidden_repeat_indices(const struct grd_plan *p, grd_tensor *repeats, grd_scalar output_size)
+void run_repeat_interleave_indices(const struct grd_plan *p, grd_tensor *repeats, grd_scalar output_size)
 {
     (void)output_size;
     grd_kernels->index->repeat(repeats->numel, (const int64_t *)(const void *)p->in[0]->data, (int64_t *)(void *)p->results[0]->data);
@@ -149,7 +149,7 @@ grd_tensor *op_repeat_interleave_each(grd_tensor *self, grd_tensor *repeats, grd
         grd_raise(GRD_ERROR_RUNTIME,
                   "repeats must have the same size as input along dim, but got repeats.size(0) = %lld and input.size(%lld) = %lld",
                   (long long)repeats->numel, (long long)along, (long long)self->sizes[along]);
-    return grd_pending() ? grd_failed : grd_index_select(self, along, grd_hidden_repeat_indices(repeats, output_size));
+    return grd_pending() ? grd_failed : grd_index_select(self, along, grd_repeat_interleave_indices(repeats, .output_size = output_size));
 }
 
 /* ---- Grids ----------------------------------------------------------------------------------------------------------------------------- */
@@ -362,7 +362,7 @@ grd_tensor *op_kron(grd_tensor *self, grd_tensor *other)
     }
     grd_tensor *product = grd_mul(grd_reshape(self, grd_dims_from(left, 2 * n)), grd_reshape(other, grd_dims_from(right, 2 * n)));
     /* The dims of a batch tensor's product may lie in another order. */
-    return grd_hidden_unsafe_view(grd_is_batch(product) ? grd_contiguous(product) : product, grd_dims_from(sizes, n));
+    return grd_unsafe_view(grd_is_batch(product) ? grd_contiguous(product) : product, grd_dims_from(sizes, n));
 }
 
 /* ---- tensordot ---------------------------------------------------------------------------------------------------------------------------- */
@@ -411,6 +411,8 @@ grd_tensor *op_tensordot(grd_tensor *self, grd_tensor *other, grd_dims dims_self
     const int64_t rows = self->ndim - n, columns = other->ndim - n;
     if (grd_pending())
         return grd_failed;
+    if (rows + columns == 0 && n > 0)
+        return grd_dot(grd_reshape(left, grd_dims(length)), grd_reshape(right, grd_dims(length)));
     memcpy(sizes, left->sizes, (size_t)rows * sizeof *sizes);
     memcpy(sizes + rows, right->sizes + n, (size_t)columns * sizeof *sizes);
     left = grd_reshape(left, grd_dims(grd_sizes_product(sizes, rows), length));

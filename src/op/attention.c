@@ -1,4 +1,4 @@
-/* Attention: checks, plans, and scaled_dot_product_attention, which brings its arguments to the one form that _attention computes. The runs are in attention_blocks.c.
+/* Attention: checks, plans, and scaled_dot_product_attention, which brings its arguments to the one form that `attention` computes. The runs are in attention_blocks.c.
  * Schema: schema/attention.toml. */
 #include "op/attention.h"
 
@@ -115,8 +115,8 @@ static bool plan_rows_like(struct grd_plan *p, const grd_tensor *t, grd_dtype dt
     return rows ? grd_plan_like(p, t, dtype) : grd_plan_result(p, grd_sizes(t), dtype);
 }
 
-bool plan_hidden_attention(struct grd_plan *p, grd_tensor *query, grd_tensor *key, grd_tensor *value, grd_tensor *bias, grd_tensor *mask,
-                           grd_tensor *keep, double dropout_p, bool is_causal, double scale, bool ordered)
+bool plan_attention(struct grd_plan *p, grd_tensor *query, grd_tensor *key, grd_tensor *value, grd_tensor *bias, grd_tensor *mask,
+                    grd_tensor *keep, double dropout_p, bool is_causal, double scale, bool ordered)
 {
     int64_t sizes[GRD_MAX_DIMS];
     if (!plan_operands(p, query, key, value, bias, mask, keep, dropout_p, is_causal, scale))
@@ -207,7 +207,7 @@ static bool check_product(const grd_dims batch, int64_t left_rows, int64_t wante
                      (long long)wanted, matrices, (long long)rows);
 }
 
-/* The tensor arguments of a call while they are brought to the form that _attention takes. */
+/* The tensor arguments of a call while they are brought to the form that `attention` takes. */
 struct arguments {
     grd_tensor *query, *key, *value, *mask;
 };
@@ -346,8 +346,8 @@ grd_tensor *op_scaled_dot_product_attention(grd_tensor *query, grd_tensor *key, 
         return grd_failed;
     if (grd_dtype_is_integral((grd_dtype)query->dtype))
         return attend_integers(&x);
-    grd_tensor *output = grd_hidden_attention(x.query, x.key, x.value, hides ? NULL : x.mask, hides ? x.mask : NULL,
-                                              kept_weights(&x, dropout_p), dropout_p, is_causal, factor, ordered)
+    grd_tensor *output = grd_attention(x.query, x.key, x.value, hides ? NULL : x.mask, hides ? x.mask : NULL, kept_weights(&x, dropout_p),
+                                       dropout_p, is_causal, factor, ordered)
                              .output;
     if (!grouped || grd_pending())
         return output;

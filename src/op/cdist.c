@@ -72,7 +72,7 @@ static bool sizes_of(const grd_tensor *x1, const grd_tensor *x2, int64_t *ret_si
     return true;
 }
 
-bool plan_hidden_cdist_forward(struct grd_plan *plan, grd_tensor *x1, grd_tensor *x2, double p)
+bool plan_cdist_forward(struct grd_plan *plan, grd_tensor *x1, grd_tensor *x2, double p)
 {
     int64_t sizes[GRD_MAX_DIMS], ndim;
     (void)p;
@@ -116,7 +116,7 @@ static void distances_of_rows(int64_t begin, int64_t end, void *context)
     }
 }
 
-void run_hidden_cdist_forward(const struct grd_plan *plan, grd_tensor *x1, grd_tensor *x2, double p)
+void run_cdist_forward(const struct grd_plan *plan, grd_tensor *x1, grd_tensor *x2, double p)
 {
     const int64_t others = size_from_end(x2, 2), cost = others * (size_from_end(x1, 1) + 1);
     struct distances d = {plan, p};

@@ -36,6 +36,7 @@ static bool take_settings(struct grd_conv *c, int64_t n, grd_dims stride, grd_di
         c->padding[i] = 0;
     }
     c->groups = groups;
+    c->is_channels_last = c->is_lines = false;
     if (!take_list(stride, n, "stride", c->stride) || !take_list(padding, n, "padding", c->padding) ||
         !take_list(dilation, n, "dilation", c->dilation))
         return false;
@@ -196,15 +197,21 @@ static bool is_channels_last(const grd_tensor *t)
     return grd_shape_suggests_channels_last(grd_dims_from(sizes, 4), strides);
 }
 
-/* One image or its places for each sample, `batched` or not, with channels innermost if the weight, or what is seen, has them so; of lines, if the weight has. */
-static bool plan_image(struct grd_plan *p, int64_t n, bool batched, int64_t channels, const int64_t *last, const grd_tensor *seen,
-                       const grd_tensor *weight)
+/* True if an image, or places, are to have their channels innermost: the weight, or what is seen, has them so; of lines, if the weight has. */
+static bool makes_channels_last(const struct grd_conv *c, const grd_tensor *seen, const grd_tensor *weight)
+{
+    const int64_t n = weight->ndim - 2;
+    return c->kind != GRD_CONV_WEIGHT && n <= 2 && (is_channels_last(weight) || (n == 2 && seen->ndim == 4 && is_channels_last(seen)));
+}
+
+/* One image or its places for each sample, `batched` or not. */
+static bool plan_image(struct grd_plan *p, int64_t n, bool batched, int64_t channels, const int64_t *last)
 {
     const struct grd_conv *c = grd_conv_of(p);
     int64_t sizes[2 + GRD_CONV_DIMS] = {c->batch, channels}, strides[2 + GRD_CONV_DIMS];
     memcpy(sizes + 2, last + GRD_CONV_DIMS - n, (size_t)n * sizeof *last);
     const grd_dims all = grd_dims_from(sizes, n + 2), own = batched ? all : grd_dims_from(sizes + 1, n + 1);
-    if (n > 2 || !(is_channels_last(weight) || (n == 2 && seen->ndim == 4 && is_channels_last(seen))))
+    if (!c->is_channels_last)
         return grd_plan_result(p, own, c->dtype);
     int64_t stride = grd_greatest(channels, 1);
     strides[1] = 1;
@@ -214,12 +221,15 @@ static bool plan_image(struct grd_plan *p, int64_t n, bool batched, int64_t chan
     return grd_plan_strided(p, own, batched ? strides : strides + 1, c->dtype);
 }
 
+/* Lines are of places that are neighbours: so what they see is made contiguous if those are not. */
 static bool plan_reads(struct grd_plan *p, grd_tensor *seen, grd_tensor *multiplied, grd_tensor *bias)
 {
     struct grd_conv *c = grd_conv_of(p);
-    c->is_direct = grd_conv_is_direct(c);
+    c->is_channels_last = makes_channels_last(c, seen, multiplied);
+    grd_conv_choose(p);
     p->prepare = c->is_direct ? grd_conv_prepare_direct : grd_conv_prepare;
-    return (c->is_direct ? grd_plan_reads(p, seen) : grd_plan_reads_as(p, seen, c->dtype)) && grd_plan_reads_as(p, multiplied, c->dtype) &&
+    const bool by_strides = c->is_direct && !(c->is_lines && seen->strides[seen->ndim - 1] != 1);
+    return (by_strides ? grd_plan_reads(p, seen) : grd_plan_reads_as(p, seen, c->dtype)) && grd_plan_reads_as(p, multiplied, c->dtype) &&
            grd_plan_reads_as(p, bias, c->dtype);
 }
 
@@ -247,7 +257,7 @@ bool plan_convolution(struct grd_plan *p, grd_tensor *input, grd_tensor *weight,
     const int64_t made = groups * (transposed ? c->inner : c->outer);
     return check_bias(bias, sizes, transposed, made) && (transposed ? find_image(c, n, added) : find_places(c, n)) &&
            check_dtypes(input, weight, bias) && plan_reads(p, input, weight, bias) &&
-           plan_image(p, n, input->ndim == n + 2, made, transposed ? c->image : c->places, input, weight);
+           plan_image(p, n, input->ndim == n + 2, made, transposed ? c->image : c->places);
 }
 
 /* The places that a gradient has are those that see the image; of a transposed convolution with output_padding perhaps fewer. */
@@ -280,7 +290,7 @@ bool plan_convolution_input(struct grd_plan *p, grd_dims input_size, grd_tensor 
         return false;
     const bool batched = input_size.n == n + 2;
     return take_gradient(c, n, grd_sizes(grad_output), batched, c->batch) && check_dtypes(grad_output, weight, NULL) &&
-           plan_reads(p, grad_output, weight, NULL) && plan_image(p, n, batched, channels, c->image, grad_output, weight);
+           plan_reads(p, grad_output, weight, NULL) && plan_image(p, n, batched, channels, c->image);
 }
 
 bool plan_convolution_weight(struct grd_plan *p, grd_tensor *input, grd_dims weight_size, grd_tensor *grad_output, grd_dims stride,

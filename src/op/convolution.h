@@ -22,7 +22,8 @@ struct grd_conv {
     int64_t batch, groups, inner, outer; /* channels of a group: of the image, of the places */
     int64_t image[GRD_CONV_DIMS], kernel[GRD_CONV_DIMS], places[GRD_CONV_DIMS];
     int64_t stride[GRD_CONV_DIMS], padding[GRD_CONV_DIMS], dilation[GRD_CONV_DIMS];
-    bool is_direct; /* which way it is run */
+    bool is_channels_last;    /* the result, an image or places */
+    bool is_direct, is_lines; /* which way it is run */
 };
 
 static inline struct grd_conv *grd_conv_of(const struct grd_plan *p)
@@ -38,7 +39,7 @@ static inline int64_t grd_conv_product(const int64_t sizes[GRD_CONV_DIMS])
 
 /* Two ways, of which the first is for floating numbers with enough channels, and reads what is seen by its strides (convolution_direct.c); the second is for everything
  * (convolution_run.c), and reads it contiguous. Reads are what is seen through windows (x, y, x), what is multiplied (w, w, y), contiguous, and the bias, if there is one. */
-bool grd_conv_is_direct(const struct grd_conv *c);
+void grd_conv_choose(struct grd_plan *p);
 bool grd_conv_prepare_direct(struct grd_plan *p);
 void grd_conv_run_direct(const struct grd_plan *p);
 bool grd_conv_prepare(struct grd_plan *p);

@@ -10,6 +10,7 @@
 #include "base/parallel.h"
 #include "op/product.h"
 
+enum { LINES_DEPTH = 64 }; /* products of a place, at most, for many channels in lines */
 enum { WAVE_BYTES = 3 << 18 /* of copies with a border, if those are of more than one item */ };
 
 static int64_t floor_div(int64_t a, int64_t b)
@@ -132,6 +133,14 @@ static void find_copy(struct grd_conv_run *r)
 }
 
 /* All that follows from shapes; strides of the source are those of a copy. */
+/* True if places are to be the lanes: for few channels of the result, or for few products of each place, where rows are long. */
+static bool are_lines(const struct grd_conv_run *r)
+{
+    const int lanes = r->kernel->lanes;
+    return r->rows < lanes / 2 || (r->c->kind == GRD_CONV_PLACES && !r->c->is_channels_last && r->channels * r->taps <= LINES_DEPTH &&
+                                   r->c->places[GRD_CONV_DIMS - 1] >= 3 * lanes);
+}
+
 static void describe(const struct grd_conv *c, struct grd_conv_run *r)
 {
     const grd_dtype computed = grd_product_dtype(c->dtype);
@@ -149,7 +158,7 @@ static void describe(const struct grd_conv *c, struct grd_conv_run *r)
     r->channels = image ? c->outer : c->inner;
     r->rows = image ? c->inner : c->outer;
     r->taps = grd_conv_product(c->kernel);
-    r->is_lines = r->rows < r->kernel->lanes / 2;
+    r->is_lines = are_lines(r);
     r->width = r->is_lines ? r->rows : grd_conv_pieces(r->rows, r->kernel->lanes) * r->kernel->lanes;
     for (int d = 0; d < GRD_CONV_DIMS; d++)
         r->split[d] = r->is_lines && !image ? c->stride[d] : 1;
@@ -158,7 +167,8 @@ static void describe(const struct grd_conv *c, struct grd_conv_run *r)
     find_copy(r);
 }
 
-bool grd_conv_is_direct(const struct grd_conv *c)
+/* True if so; then the run is described. */
+static bool is_direct(const struct grd_conv *c, struct grd_conv_run *r)
 {
     const grd_dtype computed = grd_product_dtype(c->dtype);
     if (grd_kernels->conv[computed] == NULL)
@@ -167,17 +177,23 @@ bool grd_conv_is_direct(const struct grd_conv *c)
     double phases = 1, elements = (double)c->groups * (double)(c->kind == GRD_CONV_IMAGE ? c->outer : c->inner);
     for (int d = 0; d < GRD_CONV_DIMS; d++) {
         if (c->padding[d] > most || c->dilation[d] > most || c->stride[d] > most || c->kernel[d] > most || c->image[d] > most ||
-            c->places[d] > most || c->places[d] * c->stride[d] + c->kernel[d] * c->dilation[d] > most)
+            c->places[d] > most || c->places[d] * c->stride[d] + c->kernel[d] * c->dilation[d] > most || c->places[d] == 0)
             return false;
         phases *= c->kind == GRD_CONV_IMAGE ? (double)c->stride[d] : 1;
         elements *= c->kind == GRD_CONV_IMAGE ? (double)c->places[d] : (double)c->image[d];
     }
     if (phases > GRD_CONV_MOST_PHASES || c->batch * c->groups == 0 || elements == 0)
         return false;
-    struct grd_conv_run r;
-    describe(c, &r);
-    const double copied = (double)r.source_sample;
-    return copied < (double)most && copied <= 4 * elements + 4096;
+    describe(c, r);
+    const double copied = (double)r->source_sample;
+    return copied < (double)most && copied <= 4 * elements + GRD_CONV_LEAST_COPIED;
+}
+
+void grd_conv_choose(struct grd_plan *p)
+{
+    struct grd_conv *const c = grd_conv_of(p);
+    c->is_direct = is_direct(c, grd_conv_run_of(p));
+    c->is_lines = c->is_direct && grd_conv_run_of(p)->is_lines;
 }
 
 /* True if the kernel can read the source where it lies: lines want the rows of a plane to be neighbours. */
@@ -200,9 +216,15 @@ static size_t rounded(int64_t bytes)
     return (size_t)((bytes + 63) / 64 * 64);
 }
 
+/* True for lines whose channels are to be innermost: they are written as they are computed, and then turned. */
+static bool is_turned(const struct grd_conv_run *r)
+{
+    return r->is_lines && r->c->is_channels_last && r->widen == NULL;
+}
+
 /* The parts of scratch, one after the other. */
 struct parts {
-    size_t offsets, chains, packed, copy, left, all;
+    size_t offsets, chains, packed, copy, left, turned, all;
 };
 
 static struct parts parts_of(const struct grd_conv_run *r)
@@ -216,25 +238,26 @@ static struct parts parts_of(const struct grd_conv_run *r)
     parts.packed = parts.chains + (r->is_lines && !weight ? rounded(r->noffsets * (int64_t)sizeof(struct grd_conv_chain)) : 0);
     parts.copy = parts.packed + rounded(r->is_lines ? grd_conv_lines_bytes(r) : grd_conv_panels_bytes(r));
     parts.left = parts.copy + (r->is_copied && !r->is_local ? rounded(r->wave * r->channels * r->source_channel * r->size) : 0);
-    parts.all = parts.left + (r->widen != NULL ? rounded(multiplied * r->size) : 0);
+    parts.turned = parts.left + (r->widen != NULL ? rounded(multiplied * r->size) : 0);
+    parts.all = parts.turned + (is_turned(r) ? rounded(c->batch * c->groups * r->rows * r->places * r->size) : 0);
     return parts;
 }
 
-/* Decides how the source is read. */
-static void settle(struct grd_conv_run *r, const grd_tensor *seen)
+/* Takes what is read, and decides how. */
+static void settle(struct grd_conv_run *r, const struct grd_plan *p)
 {
-    r->seen = seen;
-    r->is_copied = !lies_well(r, seen);
+    r->seen = p->in[0];
+    r->bias = p->nreads > 2 && p->in[2] != NULL ? p->in[2]->data : NULL;
+    r->is_copied = !lies_well(r, r->seen);
     r->is_local = r->is_local && r->is_copied;
     r->wave = r->is_copied ? r->wave : r->c->batch * r->c->groups;
 }
 
 bool grd_conv_prepare_direct(struct grd_plan *p)
 {
-    struct grd_conv_run r;
-    describe(grd_conv_of(p), &r);
-    settle(&r, p->in[0]);
-    p->scratch_bytes = parts_of(&r).all;
+    struct grd_conv_run *const r = grd_conv_run_of(p);
+    settle(r, p);
+    p->scratch_bytes = parts_of(r).all;
     return true;
 }
 
@@ -256,27 +279,40 @@ static void copy_row(const struct grd_conv_run *r, const char *row, int64_t step
                 (const int64_t[]){r->size, split * step * r->itemsize}, NULL);
 }
 
-/* Rows of a plane, `row` elements apart: those of one remainder after those of another. */
+/* Rows [first, first + n) of a plane, `row` elements apart from `from` on: those of one remainder after those of another. */
+static void place_rows(const struct grd_conv_run *r, int64_t first, int64_t n, const char *from, int64_t row, char *to)
+{
+    const int64_t split = r->split[1];
+    for (int64_t i = 0; i < split && i < n; i++)
+        r->kernel->copy(&(struct grd_conv_copy){.nrows = (n - i - 1) / split + 1,
+                                                .n = r->size_seen[2],
+                                                .before = r->before[2],
+                                                .split = r->split[2],
+                                                .part = r->part[2],
+                                                .from = from + i * row * r->size,
+                                                .to = to + place_in_copy(r, 1, r->before[1] + first + i) * r->size,
+                                                .from_row = split * row,
+                                                .to_row = r->source[1]});
+}
+
+/* All rows of a plane, `row` elements apart. Where they have to be converted, or gathered, as many as there is room for are made neighbours first. */
 static void copy_rows(const struct grd_conv_run *r, const char *from, int64_t row, int64_t step, char *to)
 {
-    const int64_t split = r->split[1], all = r->size_seen[1];
-    for (int64_t first = 0; first < split && first < all; first++) {
-        const char *rows = from + first * row * r->itemsize;
-        char *const part = to + place_in_copy(r, 1, r->before[1] + first) * r->size;
-        const int64_t n = (all - first - 1) / split + 1;
-        if (r->widen == NULL && step == 1)
-            r->kernel->copy(&(struct grd_conv_copy){.nrows = n,
-                                                    .n = r->size_seen[2],
-                                                    .before = r->before[2],
-                                                    .split = r->split[2],
-                                                    .part = r->part[2],
-                                                    .from = rows,
-                                                    .to = part,
-                                                    .from_row = split * row,
-                                                    .to_row = r->source[1]});
-        else
-            for (int64_t i = 0; i < n; i++)
-                copy_row(r, rows + i * split * row * r->itemsize, step, part + i * r->source[1] * r->size);
+    enum { ROOM = 2048 };
+    _Alignas(64) char room[ROOM * 8];
+    const int64_t n = r->size_seen[2], all = r->size_seen[1], most = ROOM / n;
+    if (r->widen == NULL && step == 1) {
+        place_rows(r, 0, all, from, row, to);
+        return;
+    }
+    for (int64_t first = 0; first < all && most == 0; first++)
+        copy_row(r, from + first * row * r->itemsize, step, to + place_in_copy(r, 1, r->before[1] + first) * r->size);
+    for (int64_t first = 0; first < all && most > 0; first += most) {
+        const int64_t rows = grd_least(most, all - first), at_once = step == 1 && row == n ? rows : 1;
+        for (int64_t i = 0; i < rows; i += at_once)
+            r->cast(at_once * n, (char *const[]){room + i * n * r->size, (char *)(uintptr_t)from + (first + i) * row * r->itemsize},
+                    (const int64_t[]){r->size, step * r->itemsize}, NULL);
+        place_rows(r, first, rows, room, n, to);
     }
 }
 
@@ -334,13 +370,14 @@ static void fill_offsets(struct grd_conv_run *r)
     }
 }
 
-void grd_conv_fill_places(const struct grd_conv_run *r, const struct grd_conv_phase *phase, int64_t first, int64_t n, int32_t *to)
+void grd_conv_fill_places(const struct grd_conv_run *r, const struct grd_conv_phase *phase, int64_t start, int64_t first, int64_t n,
+                          int32_t *to)
 {
     const struct grd_conv_axis *a = phase->axes;
     const int64_t counts[GRD_CONV_DIMS] = {a[0].count, a[1].count, a[2].count};
     const int64_t steps[GRD_CONV_DIMS] = {a[0].source_step / r->split[0] * r->source[0], a[1].source_step / r->split[1] * r->source[1],
                                           a[2].source_step / r->split[2] * r->source[2]};
-    grd_windows_offsets(counts, steps, first, n, to);
+    grd_windows_offsets(counts, steps, start, first, n, to);
 }
 
 int64_t grd_conv_place_at(const struct grd_conv_run *r, const struct grd_conv_phase *phase, int64_t place)
@@ -396,23 +433,6 @@ void grd_conv_pack_weights(const struct grd_conv_run *r, int64_t group, const st
                            packed + (group * r->weights + phase->weights + r->channels * phase->taps * first) * r->size);
 }
 
-void grd_conv_write(const struct grd_conv_run *r, const struct grd_conv_phase *phase, int64_t sample, int64_t channel, int64_t columns,
-                    int64_t place, int64_t n, const char *sums, int64_t sums_place, int64_t sums_channel)
-{
-    char *const to =
-        r->to + (sample * r->to_sample + channel * r->to_row + grd_conv_place_at(r, phase, place) * r->to_column) * r->itemsize;
-    const int64_t step = phase->axes[2].step * r->to_column;
-    grd_loop_kernel *const cast = r->narrow != NULL ? r->narrow : r->cast;
-    if (r->to_row == 1 && sums_channel == 1)
-        for (int64_t i = 0; i < n; i++)
-            cast(columns, (char *const[]){to + i * step * r->itemsize, (char *)(uintptr_t)sums + i * sums_place * r->size},
-                 (const int64_t[]){r->itemsize, r->size}, NULL);
-    else
-        for (int64_t i = 0; i < columns; i++)
-            cast(n, (char *const[]){to + i * r->to_row * r->itemsize, (char *)(uintptr_t)sums + i * sums_channel * r->size},
-                 (const int64_t[]){step * r->itemsize, sums_place * r->size}, NULL);
-}
-
 /* ---- The whole --------------------------------------------------------------------------------------------------------------------------------- */
 
 /* What is multiplied, in the dtype that is computed in. */
@@ -439,42 +459,56 @@ static void read_source(struct grd_conv_run *r)
         r->source[GRD_CONV_DIMS - dims + d] = t->strides[t->ndim - dims + d];
 }
 
+/* Samples [begin, end), from where they are computed to a result whose channels are innermost. */
+static void turn_samples(int64_t begin, int64_t end, void *context)
+{
+    const struct grd_conv_run *r = context;
+    const int64_t channels = r->c->groups * r->rows;
+    for (int64_t sample = begin; sample < end; sample++)
+        r->kernel->turn(channels, r->to_row, r->to_row, r->to + sample * r->to_sample * r->size,
+                        r->turned + sample * r->to_sample * r->size, channels);
+}
+
 void grd_conv_run_direct(const struct grd_plan *p)
 {
     const struct grd_conv *c = grd_conv_of(p);
     const grd_tensor *result = p->results[0];
     const bool channels_last = !grd_has(result, GRD_FLAG_CONTIGUOUS), weight = c->kind == GRD_CONV_WEIGHT;
-    struct grd_conv_run r;
-    describe(c, &r);
-    settle(&r, p->in[0]);
-    r.seen_dims = weight ? result->ndim - 2 : p->in[1]->ndim - 2;
-    r.cast = r.widen != NULL ? r.widen : grd_cast_kernel(c->dtype, c->dtype);
-    const struct parts parts = parts_of(&r);
+    struct grd_conv_run *const r = grd_conv_run_of(p);
+    r->seen_dims = weight ? result->ndim - 2 : p->in[1]->ndim - 2;
+    r->cast = r->widen != NULL ? r->widen : grd_cast_kernel(c->dtype, c->dtype);
+    const struct parts parts = parts_of(r);
     char *const scratch = (char *)((uintptr_t)p->scratch & ~(uintptr_t)63);
-    r.offsets = (int32_t *)(void *)(scratch + parts.offsets);
-    r.chains = (struct grd_conv_chain *)(void *)(scratch + parts.chains);
-    r.packed = scratch + parts.packed;
-    r.copy = scratch + parts.copy;
-    r.left = in_computed(&r, p->in[1], scratch + parts.left);
-    r.bias = p->nreads > 2 && p->in[2] != NULL ? p->in[2]->data : NULL;
-    r.to = result->data;
+    r->offsets = (int32_t *)(void *)(scratch + parts.offsets);
+    r->chains = (struct grd_conv_chain *)(void *)(scratch + parts.chains);
+    r->packed = scratch + parts.packed;
+    r->copy = scratch + parts.copy;
+    r->left = in_computed(r, p->in[1], scratch + parts.left);
+    r->to = result->data;
     const int64_t positions = grd_conv_product(c->kind == GRD_CONV_IMAGE ? c->image : c->places);
-    r.to_sample = c->groups * r.rows * positions;
-    r.to_row = channels_last ? 1 : positions;
-    r.to_column = channels_last ? c->groups * r.rows : 1;
-    read_source(&r);
-    fill_offsets(&r);
-    if (r.is_lines)
-        grd_conv_lines_begin(&r);
-    else
-        grd_conv_panels_begin(&r);
-    for (r.first_item = 0; r.first_item < c->batch * c->groups; r.first_item += r.wave) {
-        const int64_t items = grd_least(r.wave, c->batch * c->groups - r.first_item);
-        if (r.is_copied && !r.is_local)
-            grd_parallel_for(0, items * r.channels, grd_greatest(1, (1 << 14) / r.source_channel), copy_planes, &r);
-        if (r.is_lines)
-            grd_conv_lines_run(&r, items);
-        else
-            grd_conv_panels_run(&r, items);
+    r->to_sample = c->groups * r->rows * positions;
+    const bool across = channels_last && !is_turned(r);
+    r->to_row = across ? 1 : positions;
+    r->to_column = across ? c->groups * r->rows : 1;
+    if (channels_last && !across) {
+        r->turned = r->to;
+        r->to = scratch + parts.turned;
     }
+    read_source(r);
+    fill_offsets(r);
+    if (r->is_lines)
+        grd_conv_lines_begin(r);
+    else
+        grd_conv_panels_begin(r);
+    for (r->first_item = 0; r->first_item < c->batch * c->groups; r->first_item += r->wave) {
+        const int64_t items = grd_least(r->wave, c->batch * c->groups - r->first_item);
+        if (r->is_copied && !r->is_local)
+            grd_parallel_for(0, items * r->channels, grd_greatest(1, (1 << 14) / r->source_channel), copy_planes, r);
+        if (r->is_lines)
+            grd_conv_lines_run(r, items);
+        else
+            grd_conv_panels_run(r, items);
+    }
+    if (r->turned != NULL)
+        grd_parallel_for(0, c->batch, 1, turn_samples, r);
 }

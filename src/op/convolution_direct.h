@@ -17,14 +17,15 @@
 
 enum {
     GRD_CONV_MOST_PHASES = 16,
-    GRD_CONV_MOST_SLOTS = 16,          /* tasks that have memory of their own at a time */
+    GRD_CONV_MOST_SLOTS = 16,        /* tasks that have memory of their own at a time */
+    GRD_CONV_LEAST_COPIED = 1 << 22, /* elements of a copy with its border, which may be that large beside any image */
     GRD_CONV_LOCAL_BYTES = 16 * 1024 /* of an item that a task copies for itself, at most */
 };
 
 /* Along one dimension: place q, of `count`, is the element `first` + q * step of the result, and sees the element q * source_step + origin + j * tap_stride of the source
- * through the tap tap + j * tap_step, for j of `ntaps`. */
+ * through the tap tap + j * tap_step, for j of `ntaps`. grd_conv_choose has checked that these numbers are small. */
 struct grd_conv_axis {
-    int64_t count, first, step, source_step, origin, tap_stride, tap, tap_step, ntaps;
+    int32_t count, first, step, source_step, origin, tap_stride, tap, tap_step, ntaps;
 };
 
 struct grd_conv_phase {
@@ -48,7 +49,7 @@ struct grd_conv_run {
     /* The source as the kernel reads it: strides in elements. A copy may be split, in parts of the elements whose places have one remainder, so that lanes are
      * neighbours: the element i along a dimension is at i % split * part + i / split * source. */
     const int64_t *size_seen;
-    bool is_copied, is_local; /* a local copy is made by each task that reads it */
+    bool is_copied, is_local;                             /* a local copy is made by each task that reads it */
     int64_t before[GRD_CONV_DIMS], extent[GRD_CONV_DIMS]; /* zeros before it, and its size with those on both sides */
     int64_t split[GRD_CONV_DIMS], part[GRD_CONV_DIMS], source[GRD_CONV_DIMS];
     int64_t source_sample, source_channel;
@@ -61,15 +62,28 @@ struct grd_conv_run {
     const grd_tensor *seen;
     const char *from, *left, *bias;
     char *copy, *packed, *to;
+    char *turned; /* NULL, or where the channels of the result are innermost, which `to` holds before */
     int32_t *offsets;
-    struct grd_conv_chain *chains; /* in lines, of all phases, each beginning where its offsets do */
-    int64_t to_sample, to_row, to_column; /* strides of the result, in elements: of samples, channels, places */
-    int64_t seen_dims;                    /* of the source, beside samples and channels */
-    grd_loop_kernel *cast;                /* to what is computed in */
+    struct grd_conv_chain *chains;         /* in lines, of all phases, each beginning where its offsets do */
+    int64_t to_sample, to_row, to_column;  /* strides of the result, in elements: of samples, channels, places */
+    int64_t seen_dims;                     /* of the source, beside samples and channels */
+    grd_loop_kernel *cast;                 /* to what is computed in */
     int64_t first_item, first_task, items; /* of the wave */
 
     struct grd_conv_phase phases[GRD_CONV_MOST_PHASES]; /* the last, since only so many of them are written */
 };
+
+/* What the plan of a convolution hands to its run. */
+struct grd_conv_state {
+    struct grd_conv conv;
+    struct grd_conv_run run; /* where it is direct */
+};
+
+static inline struct grd_conv_run *grd_conv_run_of(const struct grd_plan *p)
+{
+    _Static_assert(sizeof(struct grd_conv_state) <= GRD_PLAN_STATE, "room in the plan");
+    return &((struct grd_conv_state *)(uintptr_t)p->state)->run;
+}
 
 static inline int64_t grd_conv_pieces(int64_t n, int64_t size)
 {
@@ -107,8 +121,9 @@ const char *grd_conv_copy_item(const struct grd_conv_run *r, int64_t item, char 
 /* The part of a tap's offset that is due to one dimension. */
 int64_t grd_conv_tap_offset(const struct grd_conv_run *r, const struct grd_conv_phase *phase, int dim, int64_t tap);
 
-/* Where place `first`, and the n - 1 after it, begin in the source. */
-void grd_conv_fill_places(const struct grd_conv_run *r, const struct grd_conv_phase *phase, int64_t first, int64_t n, int32_t *to);
+/* Where place `first`, and the n - 1 after it, begin in the source, if the place of number 0 does at `start`. */
+void grd_conv_fill_places(const struct grd_conv_run *r, const struct grd_conv_phase *phase, int64_t start, int64_t first, int64_t n,
+                          int32_t *to);
 /* The offset, in elements of a plane of the result, of a place of a phase, from which those of its row are `step` apart. */
 int64_t grd_conv_place_at(const struct grd_conv_run *r, const struct grd_conv_phase *phase, int64_t place);
 
@@ -118,10 +133,6 @@ void grd_conv_pack_channels(const struct grd_conv_run *r, int64_t group, const s
 /* Packs those of all channels to their place in `packed`, which holds all groups. */
 void grd_conv_pack_weights(const struct grd_conv_run *r, int64_t group, const struct grd_conv_phase *phase, int64_t first, int64_t width,
                            char *packed);
-/* Writes sums to places [place, place + n) of one row and `columns` channels from `channel` on; strides of the sums are in elements. */
-void grd_conv_write(const struct grd_conv_run *r, const struct grd_conv_phase *phase, int64_t sample, int64_t channel, int64_t columns,
-                    int64_t place, int64_t n, const char *sums, int64_t sums_place, int64_t sums_channel);
-
 /* Each way: the bytes of what is packed, what is done before the waves, and a wave of items. */
 int64_t grd_conv_panels_bytes(const struct grd_conv_run *r);
 void grd_conv_panels_begin(struct grd_conv_run *r);

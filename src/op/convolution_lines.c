@@ -14,7 +14,7 @@ enum {
     BLOCK_TAPS = 32,
     SUMS = 4096,       /* of a block, at most */
     MOST_CHAINED = 32, /* taps along the dimension of lines */
-    CHUNK = 1024, /* places whose gradient is multiplied with all taps of a block before the next are */
+    CHUNK = 1024,      /* places whose gradient is multiplied with all taps of a block before the next are */
     MOST_LANES_BYTES = 64,
     TASK_WORK = 1 << 18 /* multiplications worth a task */
 };
@@ -29,7 +29,9 @@ static void pack_items(int64_t begin, int64_t end, void *context)
 {
     const struct grd_conv_run *r = context;
     for (int64_t item = begin; item < end; item++)
-        grd_conv_pack_weights(r, item / r->nphases, &r->phases[item % r->nphases], 0, r->rows, r->packed);
+        for (int64_t row = 0; row < r->rows; row += GRD_CONV_LINE_ROWS)
+            grd_conv_pack_weights(r, item / r->nphases, &r->phases[item % r->nphases], row, grd_least(GRD_CONV_LINE_ROWS, r->rows - row),
+                                  r->packed);
 }
 
 /* The tap, along the dimension of lines, that sees from a line what `tap` sees from the next one; or -1. */
@@ -91,7 +93,8 @@ struct blocks {
     const struct grd_conv_phase *phases; /* the first of those, of which there are `parts` */
     bool is_one_line;                    /* rows are, with what lies between them */
     bool is_straight;                    /* sums are written to their places in the result at once */
-    int64_t parts, part;                 /* sums of each, at most */
+    int64_t channels;                    /* of the result, at a time */
+    int64_t parts, part;                 /* sums of a channel of each part, at most */
     int64_t width;                       /* elements from a row of places to the next */
     int64_t rows, columns;               /* of a block, at most */
     int64_t in_plane, in_row, all;       /* blocks of the rows of a plane, of the columns of a row, of all */
@@ -105,7 +108,8 @@ static int64_t parts_of(const struct grd_conv_run *r)
 static struct blocks blocks_of(const struct grd_conv_run *r, const struct grd_conv_phase *phases)
 {
     const int64_t planes = phases->axes[0].count, rows = phases->axes[1].count, parts = parts_of(r);
-    struct blocks b = {.phases = phases, .parts = parts, .part = SUMS / (r->rows * parts), .rows = 1};
+    const int64_t channels = grd_least(r->rows, GRD_CONV_LINE_ROWS);
+    struct blocks b = {.phases = phases, .channels = channels, .parts = parts, .part = SUMS / (channels * parts), .rows = 1};
     int64_t columns = 0;
     for (int64_t i = 0; i < parts; i++)
         columns = grd_greatest(columns, phases[i].axes[2].count);
@@ -117,7 +121,7 @@ static struct blocks blocks_of(const struct grd_conv_run *r, const struct grd_co
     b.in_plane = grd_conv_pieces(rows, b.rows);
     b.all = planes * b.in_plane * b.in_row;
     const int64_t lanes = r->kernel->lanes;
-    b.is_one_line = 4 * b.width < 3 * grd_conv_pieces(b.columns, lanes) * lanes;
+    b.is_one_line = 2 * b.width < grd_conv_pieces(b.columns, lanes) * lanes;
     b.is_straight = !b.is_one_line && parts == 1 && r->narrow == NULL && r->to_column == 1;
     return b;
 }
@@ -137,64 +141,91 @@ static int64_t all_blocks(const struct grd_conv_run *r, struct blocks ret_blocks
 static void write_rows(const struct grd_conv_run *r, const struct blocks *b, int64_t n, int64_t columns, const char *sums, char *to,
                        int64_t row)
 {
-    if (r->narrow == NULL) {
-        r->kernel->put(&(struct grd_conv_put){.n = n,
-                                              .columns = columns,
-                                              .sums = sums,
-                                              .parts = b->parts,
-                                              .part = r->rows * b->part,
-                                              .width = b->width,
-                                              .to = to,
-                                              .to_row = row,
-                                              .step = r->to_column});
-        return;
+    _Alignas(64) char woven[SUMS * 4];
+    struct grd_conv_put put = {.n = n,
+                               .columns = columns,
+                               .sums = sums,
+                               .parts = b->parts,
+                               .part = b->channels * b->part,
+                               .width = b->width,
+                               .to = to,
+                               .to_row = row,
+                               .step = r->to_column};
+    if (r->narrow != NULL) {
+        put.to = woven;
+        put.to_row = columns;
+        put.step = 1;
     }
-    for (int64_t i = 0; i < n; i++)
-        for (int64_t part = 0; part < grd_least(b->parts, columns); part++)
-            r->narrow((columns - part - 1) / b->parts + 1,
-                      (char *const[]){to + (i * row + part * r->to_column) * r->itemsize,
-                                      (char *)(uintptr_t)sums + (part * r->rows * b->part + i * b->width) * r->size},
-                      (const int64_t[]){b->parts * r->to_column * r->itemsize, r->size}, NULL);
+    r->kernel->put(&put);
+    if (r->narrow == NULL)
+        return;
+    const int64_t at_once = r->to_column == 1 && row == columns ? n : 1;
+    for (int64_t i = 0; i < n; i += at_once)
+        r->narrow(at_once * columns, (char *const[]){to + i * row * r->itemsize, woven + i * columns * r->size},
+                  (const int64_t[]){r->to_column * r->itemsize, r->size}, NULL);
 }
 
-/* A block of places of an item, which sees what begins at `seen`. */
-static void run_block(const struct grd_conv_run *r, int64_t item, const char *seen, const struct blocks *b, int64_t block)
+/* Where a block is: its first place, and how many there are; `to` is that place of the item's first channel in the result. */
+struct block {
+    int64_t item, column, rows, columns;
+    const char *seen;
+    char *to;
+    int64_t to_line;
+};
+
+/* The channels [first, first + n) of a block. */
+static void run_channels(const struct grd_conv_run *r, const struct blocks *b, const struct block *block, int64_t first, int64_t n)
 {
     _Alignas(64) char sums[SUMS * 8];
     char bias[GRD_CONV_LINE_ROWS * 8];
-    const struct grd_conv_axis *a = b->phases->axes;
-    const int64_t *sizes = r->c->kind == GRD_CONV_IMAGE ? r->c->image : r->c->places;
-    const int64_t plane = block / b->in_row / b->in_plane, row = block / b->in_row % b->in_plane * b->rows,
-                  column = block % b->in_row * b->columns;
-    const int64_t rows = grd_least(b->rows, a[1].count - row), group = grd_conv_group(r, item);
-    const int64_t columns = grd_least(b->columns * b->parts, sizes[2] - column * b->parts);
+    const int64_t group = grd_conv_group(r, block->item);
+    char *const to = block->to + first * r->to_row * r->itemsize;
     if (r->bias != NULL)
-        r->cast(r->rows, (char *const[]){bias, (char *)(uintptr_t)r->bias + group * r->rows * r->itemsize},
+        r->cast(n, (char *const[]){bias, (char *)(uintptr_t)r->bias + (group * r->rows + first) * r->itemsize},
                 (const int64_t[]){r->size, r->itemsize}, NULL);
-    const int64_t at = ((a[0].first + plane * a[0].step) * sizes[1] + a[1].first + row * a[1].step) * sizes[2] + column * b->parts;
-    char *const to = r->to + (grd_conv_sample(r, item) * r->to_sample + group * r->rows * r->to_row + at * r->to_column) * r->itemsize;
-    const int64_t to_line = a[1].step * sizes[2] * r->to_column;
     for (int64_t i = 0; i < b->parts; i++) {
         const struct grd_conv_phase *phase = &b->phases[i];
-        const int64_t n = grd_least(b->columns, phase->axes[2].count - column);
-        if (n > 0)
-            r->kernel->line(&(struct grd_conv_line){.lines = b->is_one_line ? 1 : rows,
-                                                    .n = b->is_one_line ? (rows - 1) * b->width + n : n,
-                                                    .depth = r->channels * phase->taps,
-                                                    .nchains = phase->nchains,
-                                                    .taps = r->offsets + phase->offsets,
-                                                    .chains = r->chains + phase->offsets,
-                                                    .seen = seen + (plane * r->source[0] + row * r->source[1] + column) * r->size,
-                                                    .weights = r->packed + (group * r->weights + phase->weights) * r->size,
-                                                    .bias = r->bias != NULL ? bias : NULL,
-                                                    .sums = b->is_straight ? to : sums + phase->axes[2].first * r->rows * b->part * r->size,
-                                                    .seen_line = r->source[1],
-                                                    .sums_row = b->is_straight ? r->to_row : b->part,
-                                                    .sums_line = b->is_straight ? to_line : b->width,
-                                                    .nrows = (int)r->rows});
+        const int64_t columns = grd_least(b->columns, phase->axes[2].count - block->column), depth = r->channels * phase->taps;
+        if (columns > 0)
+            r->kernel->line(
+                &(struct grd_conv_line){.lines = b->is_one_line ? 1 : block->rows,
+                                        .n = b->is_one_line ? (block->rows - 1) * b->width + columns : columns,
+                                        .depth = depth,
+                                        .nchains = phase->nchains,
+                                        .taps = r->offsets + phase->offsets,
+                                        .chains = r->chains + phase->offsets,
+                                        .seen = block->seen,
+                                        .weights = r->packed + (group * r->weights + phase->weights + depth * first) * r->size,
+                                        .bias = r->bias != NULL ? bias : NULL,
+                                        .sums = b->is_straight ? to : sums + phase->axes[2].first * b->channels * b->part * r->size,
+                                        .seen_line = r->source[1],
+                                        .sums_row = b->is_straight ? r->to_row : b->part,
+                                        .sums_line = b->is_straight ? block->to_line : b->width,
+                                        .nrows = (int)n});
     }
-    for (int64_t i = 0; i < r->rows && !b->is_straight; i++)
-        write_rows(r, b, rows, columns, sums + i * b->part * r->size, to + i * r->to_row * r->itemsize, to_line);
+    for (int64_t i = 0; i < n && !b->is_straight; i++)
+        write_rows(r, b, block->rows, block->columns, sums + i * b->part * r->size, to + i * r->to_row * r->itemsize, block->to_line);
+}
+
+/* A block of places of an item, which sees what begins at `seen`. */
+static void run_block(const struct grd_conv_run *r, int64_t item, const char *seen, const struct blocks *b, int64_t number)
+{
+    const struct grd_conv_axis *a = b->phases->axes;
+    const int64_t *sizes = r->c->kind == GRD_CONV_IMAGE ? r->c->image : r->c->places;
+    const int64_t plane = number / b->in_row / b->in_plane, row = number / b->in_row % b->in_plane * b->rows,
+                  column = number % b->in_row * b->columns;
+    const int64_t at = ((a[0].first + plane * a[0].step) * sizes[1] + a[1].first + row * a[1].step) * sizes[2] + column * b->parts;
+    const int64_t channel = grd_conv_group(r, item) * r->rows;
+    const struct block block = {.item = item,
+                                .column = column,
+                                .rows = grd_least(b->rows, a[1].count - row),
+                                .columns = grd_least(b->columns * b->parts, sizes[2] - column * b->parts),
+                                .seen = seen + (plane * r->source[0] + row * r->source[1] + column) * r->size,
+                                .to = r->to +
+                                      (grd_conv_sample(r, item) * r->to_sample + channel * r->to_row + at * r->to_column) * r->itemsize,
+                                .to_line = a[1].step * sizes[2] * r->to_column};
+    for (int64_t first = 0; first < r->rows; first += b->channels)
+        run_channels(r, b, &block, first, grd_least(b->channels, r->rows - first));
 }
 
 /* Tasks [begin, end): blocks of an item of the wave. */
@@ -229,17 +260,16 @@ static void add_item(const struct grd_conv_run *r, int64_t item, const char *see
     for (int64_t plane = 0; plane < a[0].count; plane++)
         for (int64_t row = 0; row < a[1].count; row += lines)
             for (int64_t at = 0; at < columns; at += CHUNK)
-                r->kernel->dots(&(struct grd_conv_dots){
-                    .lines = grd_least(lines, a[1].count - row),
-                    .n = grd_least(CHUNK, columns - at),
-                    .ntaps = taps,
-                    .taps = r->offsets + first,
-                    .seen = seen + (plane * r->source[0] + row * r->source[1] + at) * r->size,
-                    .gradient = r->left + (from + (plane * a[1].count + row) * columns + at) * r->size,
-                    .seen_row = r->source[1],
-                    .gradient_channel = r->places,
-                    .sums = lanes,
-                    .nrows = (int)r->rows});
+                r->kernel->dots(&(struct grd_conv_dots){.lines = grd_least(lines, a[1].count - row),
+                                                        .n = grd_least(CHUNK, columns - at),
+                                                        .ntaps = taps,
+                                                        .taps = r->offsets + first,
+                                                        .seen = seen + (plane * r->source[0] + row * r->source[1] + at) * r->size,
+                                                        .gradient = r->left + (from + (plane * a[1].count + row) * columns + at) * r->size,
+                                                        .seen_row = r->source[1],
+                                                        .gradient_channel = r->places,
+                                                        .sums = lanes,
+                                                        .nrows = (int)r->rows});
 }
 
 /* Tasks [begin, end): blocks of taps of the channels of a group. */
@@ -271,7 +301,8 @@ void grd_conv_lines_run(struct grd_conv_run *r, int64_t items)
 {
     struct blocks of_phases[GRD_CONV_MOST_PHASES];
     const bool weight = r->c->kind == GRD_CONV_WEIGHT;
-    const int64_t all = r->channels * r->taps, of_item = weight ? 1 : all_blocks(r, of_phases), n = weight ? r->places * r->c->batch : r->places / of_item;
+    const int64_t all = r->channels * r->taps, of_item = weight ? 1 : all_blocks(r, of_phases),
+                  n = weight ? r->places * r->c->batch : r->places / of_item;
     const double work = (double)n * (double)all * (double)r->rows;
     int64_t grain = work >= TASK_WORK ? 1 : (int64_t)(TASK_WORK / (work > 1 ? work : 1));
     if (r->is_local)

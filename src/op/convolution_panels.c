@@ -11,11 +11,11 @@
 
 enum {
     BLOCK_ROWS = 96, /* whole tiles of every kernel */
-    DEPTH = 512,     /* of a panel at a time: it stays in the second-level cache */
+    DEPTH = 128,     /* of a panel at a time: it stays in the second-level cache */
     MOST_WIDTH = 64, /* of a panel, in elements of 4 bytes */
     SUMS_BYTES = BLOCK_ROWS * MOST_WIDTH * 4,
-    FEW_ROWS = 256,      /* places with which each task packs its own weights, at most */
-    FEW_DEPTH = 192,     /* of what it packs at a time */
+    FEW_ROWS = 256,     /* places with which each task packs its own weights, at most */
+    FEW_DEPTH = 192,    /* of what it packs at a time */
     TASK_WORK = 1 << 18 /* multiplications worth a task */
 };
 
@@ -40,10 +40,16 @@ static int64_t first_vector(const struct grd_conv_run *r, int64_t panel)
     return panel * (vectors_of_row(r) / panels_of(r)) + grd_least(panel, vectors_of_row(r) % panels_of(r));
 }
 
+/* True for places that see nothing: all zeros, with which the result begins. */
+static bool is_blank(const struct grd_conv_run *r, const struct grd_conv_phase *phase)
+{
+    return r->bias == NULL && r->channels * phase->taps == 0;
+}
+
 /* Places of a phase that are counted one after the other: those of the samples of a wave, or of an item. */
 static int64_t rows_of(const struct grd_conv_run *r, const struct grd_conv_phase *phase, int64_t items)
 {
-    return r->c->groups == 1 ? items * phase->places : phase->places;
+    return is_blank(r, phase) ? 0 : r->c->groups == 1 ? items * phase->places : phase->places;
 }
 
 /* Blocks of all phases of those. */
@@ -97,27 +103,78 @@ static void pack_items(int64_t begin, int64_t end, void *context)
                               vectors_of(r, item % panels) * lanes, r->packed);
 }
 
+/* Samples [begin, end) of the result. */
+static void clear_samples(int64_t begin, int64_t end, void *context)
+{
+    const struct grd_conv_run *r = context;
+    memset(r->to + begin * r->to_sample * r->itemsize, 0, (size_t)((end - begin) * r->to_sample * r->itemsize));
+}
+
 void grd_conv_panels_begin(struct grd_conv_run *r)
 {
+    bool is_partly_blank = false;
+    for (int i = 0; i < r->nphases && r->c->kind == GRD_CONV_IMAGE; i++)
+        is_partly_blank = is_partly_blank || is_blank(r, &r->phases[i]);
+    if (is_partly_blank)
+        grd_parallel_for(0, r->c->batch, 1, clear_samples, r);
     if (r->c->kind == GRD_CONV_WEIGHT)
-        grd_conv_fill_places(r, r->phases, 0, r->places, (int32_t *)(void *)r->packed);
+        grd_conv_fill_places(r, r->phases, 0, 0, r->places, (int32_t *)(void *)r->packed);
     else if (!has_few_places(r))
         grd_parallel_for(0, r->c->groups * r->nphases * panels_of(r), 1, pack_items, r);
+}
+
+/* Rows of sums, whose columns are channels from `channel` on, to places [first, first + n) of a sample, whose channels are innermost. */
+static void write_across(const struct grd_conv_run *r, const struct grd_conv_phase *phase, int64_t sample, int64_t channel, int64_t columns,
+                         int64_t width, int64_t first, int64_t n, const char *sums)
+{
+    char *const to = r->to + (sample * r->to_sample + channel) * r->itemsize;
+    for (int64_t i = 0; i < n; i++)
+        (r->narrow != NULL ? r->narrow : r->cast)(columns,
+                                                  (char *const[]){to + grd_conv_place_at(r, phase, first + i) * r->to_column * r->itemsize,
+                                                                  (char *)(uintptr_t)sums + i * width * r->size},
+                                                  (const int64_t[]){r->itemsize, r->size}, NULL);
+}
+
+/* Turned sums, whose rows are channels from `channel` on, to places [first, first + n) of a sample, which are parts of rows of the result. */
+static void write_turned(const struct grd_conv_run *r, const struct grd_conv_phase *phase, int64_t sample, int64_t channel, int64_t columns,
+                         int64_t first, int64_t n, const char *sums)
+{
+    const int64_t count = phase->axes[2].count, step = phase->axes[2].step;
+    for (int64_t i = 0, run; i < n; i += run) {
+        run = step == 1 && r->nphases == 1 ? n : grd_least(n - i, count - (first + i) % count);
+        char *const to = r->to + (sample * r->to_sample + channel * r->to_row + grd_conv_place_at(r, phase, first + i)) * r->itemsize;
+        if (r->narrow == NULL)
+            r->kernel->put(&(struct grd_conv_put){.n = columns,
+                                                  .columns = run,
+                                                  .sums = sums + i * r->size,
+                                                  .parts = 1,
+                                                  .width = n,
+                                                  .to = to,
+                                                  .to_row = r->to_row,
+                                                  .step = step});
+        else
+            for (int64_t j = 0; j < columns; j++)
+                r->narrow(run, (char *const[]){to + j * r->to_row * r->itemsize, (char *)(uintptr_t)sums + (j * n + i) * r->size},
+                          (const int64_t[]){step * r->itemsize, r->size}, NULL);
+    }
 }
 
 /* Columns of sums, which are channels from `channel` on, to places [first, first + n) of a sample. */
 static void write_places(const struct grd_conv_run *r, const struct grd_conv_phase *phase, int64_t sample, int64_t channel, int64_t columns,
                          int64_t width, int64_t first, int64_t n, const char *sums)
 {
-    if (r->nphases == 1 && r->narrow == NULL && r->to_column == 1) {
-        r->kernel->turn(n, columns, width, sums, r->to + (sample * r->to_sample + channel * r->to_row + first) * r->itemsize, r->to_row);
-        return;
-    }
-    for (int64_t i = 0; i < n;) {
-        const int64_t run = grd_least(n - i, phase->axes[2].count - (first + i) % phase->axes[2].count);
-        grd_conv_write(r, phase, sample, channel, columns, first + i, run, sums + i * width * r->size, width, 1);
-        i += run;
-    }
+    _Alignas(64) char turned[SUMS_BYTES];
+    char *const to = r->to + (sample * r->to_sample + channel * r->to_row + first) * r->itemsize;
+    if (r->to_column != 1)
+        write_across(r, phase, sample, channel, columns, width, first, n, sums);
+    else if (r->nphases == 1 && r->narrow == NULL)
+        r->kernel->turn(n, columns, width, sums, to, r->to_row);
+    else
+        for (int64_t i = 0; i < n; i += BLOCK_ROWS) {
+            const int64_t rows = grd_least(BLOCK_ROWS, n - i);
+            r->kernel->turn(rows, columns, width, sums + i * width * r->size, turned, rows);
+            write_turned(r, phase, sample, channel, columns, first + i, rows, turned);
+        }
 }
 
 /* Those of rows [first, first + n), counted from the first place of an item. */
@@ -138,9 +195,7 @@ static void fill_rows(const struct grd_conv_run *r, const struct grd_conv_phase 
 {
     while (n > 0) {
         const int64_t sample = first / phase->places, at = first % phase->places, run = grd_least(n, phase->places - at);
-        grd_conv_fill_places(r, phase, at, run, to);
-        for (int64_t i = 0; i < run && sample > 0; i++)
-            to[i] += (int32_t)(sample * grd_conv_seen_step(r));
+        grd_conv_fill_places(r, phase, sample * grd_conv_seen_step(r), at, run, to);
         to += run;
         first += run;
         n -= run;
@@ -180,17 +235,16 @@ static void places_tasks(int64_t begin, int64_t end, void *context)
             const char *weights = r->packed + (group * r->weights + phase->weights + depth * begins) * r->size;
             const char *bias = bias_of(r, channel, columns, width, bias_room);
             for (int64_t at = 0; at == 0 || at < depth; at += DEPTH)
-                r->kernel->multiply(&(struct grd_conv_block){
-                    .nrows = n,
-                    .depth = grd_least(DEPTH, depth - at),
-                    .rows = places,
-                    .taps = r->offsets + phase->offsets + at,
-                    .seen = grd_conv_seen(r, item),
-                    .panel = weights + at * width * r->size,
-                    .bias = bias,
-                    .sums = sums,
-                    .vectors = vectors_of(r, panel),
-                    .is_first = at == 0});
+                r->kernel->multiply(&(struct grd_conv_block){.nrows = n,
+                                                             .depth = grd_least(DEPTH, depth - at),
+                                                             .rows = places,
+                                                             .taps = r->offsets + phase->offsets + at,
+                                                             .seen = grd_conv_seen(r, item),
+                                                             .panel = weights + at * width * r->size,
+                                                             .bias = bias,
+                                                             .sums = sums,
+                                                             .vectors = vectors_of(r, panel),
+                                                             .is_first = at == 0});
             write_sums(r, phase, item, channel, columns, width, first, n, sums);
         }
     }
@@ -245,16 +299,15 @@ static void weights_tasks(int64_t begin, int64_t end, void *context)
                 r->product->pack(depth, columns, width,
                                  r->left + ((sample * r->c->groups * r->rows + group * r->rows + begins) * places + at) * r->size, 1,
                                  places, gradient);
-                r->kernel->multiply(&(struct grd_conv_block){
-                    .nrows = n,
-                    .depth = depth,
-                    .rows = r->offsets + first,
-                    .taps = at_places + at,
-                    .seen = grd_conv_seen(r, group * r->c->batch + sample),
-                    .panel = gradient,
-                    .sums = sums,
-                    .vectors = vectors_of(r, panel),
-                    .is_first = sample == 0 && at == 0});
+                r->kernel->multiply(&(struct grd_conv_block){.nrows = n,
+                                                             .depth = depth,
+                                                             .rows = r->offsets + first,
+                                                             .taps = at_places + at,
+                                                             .seen = grd_conv_seen(r, group * r->c->batch + sample),
+                                                             .panel = gradient,
+                                                             .sums = sums,
+                                                             .vectors = vectors_of(r, panel),
+                                                             .is_first = sample == 0 && at == 0});
             }
         char *const to = r->to + ((group * r->rows + begins) * all + first) * r->itemsize;
         if (r->narrow == NULL)
@@ -269,7 +322,8 @@ static void weights_tasks(int64_t begin, int64_t end, void *context)
 /* Tasks that are worth a thread. */
 static int64_t grain_of(const struct grd_conv_run *r)
 {
-    const double work = (double)grd_least(BLOCK_ROWS, rows_of(r, r->phases, r->items)) * (double)(r->channels * r->phases[0].taps) * (double)r->rows;
+    const double work =
+        (double)grd_least(BLOCK_ROWS, rows_of(r, r->phases, r->items)) * (double)(r->channels * r->phases[0].taps) * (double)r->rows;
     return work >= TASK_WORK ? 1 : (int64_t)(TASK_WORK / (work > 1 ? work : 1));
 }
 

@@ -1,5 +1,6 @@
-/* Running a convolution as a product with an operand that is read through windows: see convolution.h. Its columns are places (of all samples, one after the other), or the
- * taps of all channels; blocks of them are tasks, each of which reads its windows into panels and calls the kernel of packed products.
+/* Running a convolution as a product, for every dtype and shape: see convolution.h. For places and weights an operand is read through windows: columns are places (of all
+ * samples, one after the other), or the taps of all channels; blocks of them are tasks, each of which reads its windows into panels and calls the kernel of packed products.
+ * An image is folded: the product is what every place adds through every tap of a channel, a line each, and lines are added to the planes of the image, tap by tap.
  *
  * Invariants: blocks depend on shapes alone, and each is computed in one order, so the bits do not depend on the number of threads. Half types and small
  * integers are computed in the dtype of their products, and rounded once. */
@@ -13,10 +14,16 @@
 
 enum {
     BLOCK_COLUMNS = 192, /* every kernel's panel divides it */
-    BLOCK_ROWS = 64,     /* of the gradient of a weight */
+    BLOCK_ROWS = 64,     /* of the gradient of a weight, and of lines */
     LINES = 32,          /* windows read at a time */
     MOST_SLOTS = 32,     /* tasks that have memory at a time */
-    SLOT_BYTES = 64 << 20
+    SLOT_BYTES = 64 << 20,
+    WAVE_BYTES = 4 << 20 /* of lines, unless one takes more */
+};
+
+/* What is folded at a time: some taps of a channel, or all of some channels, or of all channels of some samples. */
+struct wave {
+    int64_t sample, samples, channel, channels, tap, taps;
 };
 
 struct run {
@@ -33,7 +40,10 @@ struct run {
     char *packed;                                              /* the left operands of all groups, in strips */
     int64_t packed_bytes, panel_bytes, sums_bytes, rows_bytes; /* of a group, of a slot */
     char *slots;
-    int64_t nslots, blocks, first; /* blocks of a group; the first task of the wave */
+    int64_t nslots, blocks, first; /* blocks of a group; the first task that has memory */
+    struct wave wave;              /* of an image: how much of it, and of which group, is computed */
+    int64_t group, line_bytes, plane_bytes;
+    char *lines, *planes; /* planes: NULL where the result itself is added to */
 };
 
 static int64_t ceil_div(int64_t a, int64_t b)
@@ -77,18 +87,34 @@ static void pack_left(const struct run *r, const char *from, int64_t row, int64_
     }
 }
 
-/* The weights of groups [begin, end), in pieces of `step`: rows are channels of the result, a transposed convolution's lie `taps` apart. */
+/* The weights of groups [begin, end), in pieces of `step`: rows are channels of the result. */
 static void pack_weights(int64_t begin, int64_t end, void *context)
 {
     const struct run *r = context;
-    const struct grd_conv *c = r->c;
-    const bool image = c->kind == GRD_CONV_IMAGE;
     const int64_t strips = round_up(r->rows, r->kernels->strip);
     for (int64_t piece = begin; piece < end; piece++) {
         const int64_t pieces = ceil_div(r->depth, r->step), group = piece / pieces, at = piece % pieces * r->step;
-        const char *w = r->left + group * c->outer * c->inner * r->taps * r->itemsize;
-        pack_left(r, w, image ? r->taps : r->depth, image ? r->taps : r->depth, c->inner * r->taps, r->rows, at,
+        pack_left(r, r->left + group * r->rows * r->depth * r->itemsize, r->depth, r->depth, r->depth, r->rows, at,
                   grd_least(r->step, r->depth - at), r->packed + group * r->packed_bytes + strips * at * r->size);
+    }
+}
+
+/* `depth` lines of weights, `apart` from one to the next, of which `rows` neighbours become rows, into strips. */
+static void pack_across(const struct run *r, const char *from, int64_t apart, int64_t rows, int64_t depth, char *to)
+{
+    enum { MOST_STRIP = 64 };
+    const int64_t strip = r->kernels->strip;
+    _Alignas(64) char chunk[LINES * MOST_STRIP * 4];
+    for (int64_t i = 0; i < rows; i += strip) {
+        const int64_t n = grd_least(strip, rows - i), most = r->widen != NULL ? LINES : depth;
+        for (int64_t k = 0; k < depth; k += most) {
+            const int64_t length = grd_least(most, depth - k);
+            const char *lines = from + (k * apart + i) * r->itemsize;
+            for (int64_t line = 0; r->widen != NULL && line < length; line++)
+                widen(r, n, lines + line * apart * r->itemsize, chunk + line * n * r->size);
+            r->kernels->pack(length, n, strip, r->widen != NULL ? chunk : lines, r->widen != NULL ? n : apart, 1,
+                             to + (i * depth + k * strip) * r->size);
+        }
     }
 }
 
@@ -138,20 +164,32 @@ static struct slot slot_of(const struct run *r, int64_t task)
     return (struct slot){memory, memory + r->panel_bytes, memory + r->panel_bytes + r->sums_bytes};
 }
 
-/* Panels of windows, multiplied with strips that begin at `left`, are added to the sums: all columns of which have `depth` rows. */
+/* Panels of windows, all columns of which have `depth` rows, multiplied with strips that begin at `left`; added to what is there, or instead of it. */
 static void multiply(const struct run *r, const char *left, const struct slot *slot, int64_t rows, int64_t columns, int64_t depth,
-                     char *sums)
+                     bool added, char *to, int64_t to_row)
 {
     r->kernels->packed(&(struct grd_gemm){.m = rows,
                                           .n = columns,
                                           .k = depth,
                                           .a = left,
                                           .b = slot->panels,
-                                          .c = sums,
-                                          .c_row = columns,
+                                          .c = to,
+                                          .c_row = to_row,
                                           .c_col = 1,
                                           .alpha = grd_int(1),
-                                          .beta = grd_int(1)});
+                                          .beta = grd_int(added)});
+}
+
+/* The panels of `columns` places from `first` on, `depth` rows from `at` on. */
+static void pack_places(const struct run *r, int64_t group, int64_t at, int64_t depth, int64_t first, int64_t columns, char *panels)
+{
+    const int64_t panel = r->kernels->panel;
+    for (int64_t j = 0; j < columns; j += panel) {
+        const int64_t n = grd_least(panel, columns - j), width = round_up(n, r->kernels->lanes);
+        for (int64_t k = 0; k < depth; k += LINES)
+            pack_lines(r, group, at + k, grd_least(LINES, depth - k), first + j, n, false, width,
+                       panels + (j * depth + k * width) * r->size);
+    }
 }
 
 /* A row of sums to its place in the result, in the dtype of that. */
@@ -164,39 +202,30 @@ static void write_row(const struct run *r, const char *sums, int64_t n, char *to
                                                                                     (const int64_t[]){step * r->itemsize, r->size}, NULL);
 }
 
-/* Fills the rows of sums with the bias of each, or with zeros. */
-static void begin_sums(const struct run *r, int64_t group, int64_t columns, char *sums)
+/* Fills n sums, `step` bytes apart, with the bias of a channel, or with zeros. */
+static void begin_sums(const struct run *r, int64_t channel, int64_t n, char *sums, int64_t step)
 {
-    if (r->bias == NULL) {
-        memset(sums, 0, (size_t)(r->rows * columns * r->size));
-        return;
-    }
-    for (int64_t row = 0; row < r->rows; row++) {
-        const char *bias = r->bias + (group * r->rows + row) * r->itemsize;
-        (r->widen != NULL ? r->widen : grd_cast_kernel(r->c->dtype, r->c->dtype))(
-            columns, (char *const[]){sums + row * columns * r->size, (char *)(uintptr_t)bias}, (const int64_t[]){r->size, 0}, NULL);
-    }
+    static const char zero[16];
+    const char *from = r->bias != NULL ? r->bias + channel * r->itemsize : zero;
+    (r->widen != NULL ? r->widen : grd_cast_kernel(r->c->dtype, r->c->dtype))(n, (char *const[]){sums, (char *)(uintptr_t)from},
+                                                                              (const int64_t[]){step, 0}, NULL);
 }
 
 /* Blocks of places: rows are channels of the result. */
 static void places_tasks(int64_t begin, int64_t end, void *context)
 {
     const struct run *r = context;
-    const int64_t panel = r->kernels->panel, strips = round_up(r->rows, r->kernels->strip);
+    const int64_t strips = round_up(r->rows, r->kernels->strip);
     for (int64_t task = begin; task < end; task++) {
         const struct slot slot = slot_of(r, task);
         const int64_t group = task / r->blocks, first = task % r->blocks * BLOCK_COLUMNS,
                       columns = grd_least(BLOCK_COLUMNS, r->c->batch * r->positions - first);
-        begin_sums(r, group, columns, slot.sums);
+        for (int64_t row = 0; row < r->rows; row++)
+            begin_sums(r, group * r->rows + row, columns, slot.sums + row * columns * r->size, r->size);
         for (int64_t at = 0; at < r->depth; at += r->step) {
             const int64_t depth = grd_least(r->step, r->depth - at);
-            for (int64_t j = 0; j < columns; j += panel) {
-                const int64_t n = grd_least(panel, columns - j), width = round_up(n, r->kernels->lanes);
-                for (int64_t k = 0; k < depth; k += LINES)
-                    pack_lines(r, group, at + k, grd_least(LINES, depth - k), first + j, n, false, width,
-                               slot.panels + (j * depth + k * width) * r->size);
-            }
-            multiply(r, r->packed + group * r->packed_bytes + strips * at * r->size, &slot, r->rows, columns, depth, slot.sums);
+            pack_places(r, group, at, depth, first, columns, slot.panels);
+            multiply(r, r->packed + group * r->packed_bytes + strips * at * r->size, &slot, r->rows, columns, depth, true, slot.sums, columns);
         }
         for (int64_t j = 0; j < columns;) {
             const int64_t sample = (first + j) / r->positions, at = (first + j) % r->positions,
@@ -234,14 +263,100 @@ static void weight_tasks(int64_t begin, int64_t end, void *context)
                     pack_lines(r, group, first + j, n, at + k, length, true, width, to);
                 }
             }
-            multiply(r, slot.rows, &slot, rows, columns, depth, slot.sums);
+            multiply(r, slot.rows, &slot, rows, columns, depth, true, slot.sums, columns);
         }
         for (int64_t i = 0; i < rows; i++)
             write_row(r, slot.sums + i * columns * r->size, columns, r->to + ((group * r->rows + row + i) * all + first) * r->itemsize, 1);
     }
 }
 
+/* ---- Images ----------------------------------------------------------------------------------------------------------------------------------- */
+
+/* Blocks of the lines of a wave. */
+static void line_tasks(int64_t begin, int64_t end, void *context)
+{
+    const struct run *r = context;
+    const struct wave *wave = &r->wave;
+    const int64_t taps = grd_conv_product(r->c->kernel), lines = wave->channels * wave->taps, all = wave->samples * r->positions;
+    const int64_t column_blocks = ceil_div(all, BLOCK_COLUMNS);
+    for (int64_t task = begin; task < end; task++) {
+        const struct slot slot = slot_of(r, task);
+        const int64_t row = task / column_blocks * BLOCK_ROWS, first = task % column_blocks * BLOCK_COLUMNS;
+        const int64_t rows = grd_least(BLOCK_ROWS, lines - row), columns = grd_least(BLOCK_COLUMNS, all - first);
+        const char *w = r->left + (r->group * r->depth * r->rows + wave->channel * taps + wave->tap + row) * r->itemsize;
+        for (int64_t at = 0; at < r->depth; at += r->step) {
+            const int64_t depth = grd_least(r->step, r->depth - at);
+            pack_across(r, w + at * r->rows * r->itemsize, r->rows, rows, depth, slot.rows);
+            pack_places(r, r->group, at, depth, wave->sample * r->positions + first, columns, slot.panels);
+            multiply(r, slot.rows, &slot, rows, columns, depth, at > 0, r->lines + (row * all + first) * r->size, all);
+        }
+    }
+}
+
+/* Adds the line of a tap to the elements of a plane, `step` elements apart, that places see through it. */
+static void fold_line(const struct run *r, int64_t tap, const char *line, char *plane, int64_t step)
+{
+    const struct grd_conv *c = r->c;
+    const int64_t taps[GRD_CONV_DIMS] = {tap / c->kernel[2] / c->kernel[1], tap / c->kernel[2] % c->kernel[1], tap % c->kernel[2]};
+    int64_t offset[GRD_CONV_DIMS], first[GRD_CONV_DIMS], past[GRD_CONV_DIMS]; /* of the places that see an element of the image */
+    for (int d = 0; d < GRD_CONV_DIMS; d++) {
+        offset[d] = taps[d] * c->dilation[d] - c->padding[d];
+        first[d] = offset[d] < 0 ? ceil_div(-offset[d], c->stride[d]) : 0;
+        past[d] = offset[d] < c->image[d] ? grd_least(c->places[d], ceil_div(c->image[d] - offset[d], c->stride[d])) : 0;
+    }
+    if (first[1] >= past[1] || first[2] >= past[2])
+        return;
+    const int64_t row = c->stride[1] * c->image[2] * step, at = (first[1] * c->stride[1] + offset[1]) * c->image[2] + first[2] * c->stride[2] + offset[2];
+    for (int64_t i = first[0]; i < past[0]; i++)
+        r->kernels->add_rows(past[1] - first[1], past[2] - first[2],
+                             plane + ((i * c->stride[0] + offset[0]) * c->image[1] * c->image[2] + at) * step * r->size, row, c->stride[2] * step,
+                             line + ((i * c->places[1] + first[1]) * c->places[2] + first[2]) * r->size, c->places[2]);
+}
+
+/* Planes of a wave, channel by channel of each sample. */
+static void fold_tasks(int64_t begin, int64_t end, void *context)
+{
+    const struct run *r = context;
+    const struct wave *wave = &r->wave;
+    const int64_t elements = grd_conv_product(r->c->image), all = wave->samples * r->positions;
+    for (int64_t task = begin; task < end; task++) {
+        const int64_t sample = task / wave->channels, channel = task % wave->channels, row = r->group * r->c->inner + wave->channel + channel;
+        char *const to = r->to + ((wave->sample + sample) * r->to_sample + row * r->to_row) * r->itemsize;
+        char *const plane = r->planes != NULL ? r->planes + task * elements * r->size : to;
+        const int64_t step = r->planes != NULL ? 1 : r->to_column;
+        if (wave->tap == 0)
+            begin_sums(r, row, elements, plane, step * r->size);
+        for (int64_t tap = 0; tap < wave->taps && r->depth > 0; tap++)
+            fold_line(r, wave->tap + tap, r->lines + ((channel * wave->taps + tap) * all + sample * r->positions) * r->size, plane, step);
+        if (r->planes != NULL && wave->tap + wave->taps == grd_conv_product(r->c->kernel))
+            write_row(r, plane, elements, to, r->to_column);
+    }
+}
+
 /* ---- The whole -------------------------------------------------------------------------------------------------------------------------------- */
+
+static int64_t at_least_one(int64_t n, int64_t most)
+{
+    return grd_greatest(1, grd_least(n, most));
+}
+
+/* As many lines as fit, of which there is one for each tap of a channel. */
+static void find_wave(struct run *r)
+{
+    const struct grd_conv *c = r->c;
+    const int64_t taps = grd_conv_product(c->kernel), room = WAVE_BYTES / r->size, positions = grd_greatest(1, r->positions);
+    const int64_t elements = r->widen != NULL ? grd_greatest(1, grd_conv_product(c->image)) : 1, fit = grd_least(room / taps / positions, room / elements);
+    r->wave.taps = at_least_one(room / positions, taps);
+    r->wave.channels = r->wave.taps == taps ? at_least_one(fit, c->inner) : 1;
+    r->wave.samples = r->wave.channels == c->inner ? at_least_one(fit / grd_greatest(1, c->inner), c->batch) : 1;
+    r->line_bytes = round_up(r->wave.channels * r->wave.taps * r->wave.samples * r->positions * r->size, 64);
+    r->plane_bytes = r->widen != NULL ? round_up(r->wave.channels * r->wave.samples * elements * r->size, 64) : 0;
+}
+
+static int64_t blocks_of_wave(const struct run *r)
+{
+    return ceil_div(r->wave.channels * r->wave.taps, BLOCK_ROWS) * ceil_div(r->wave.samples * r->positions, BLOCK_COLUMNS);
+}
 
 static struct run describe(const struct grd_conv *c)
 {
@@ -252,63 +367,97 @@ static struct run describe(const struct grd_conv *c)
         r.widen = grd_cast_kernel(c->dtype, computed);
         r.narrow = grd_cast_kernel(computed, c->dtype);
     }
-    r.windows = (struct grd_windows){.itemsize = r.itemsize, .spread = image};
-    memcpy(r.windows.plane, image ? c->places : c->image, sizeof c->image);
-    memcpy(r.windows.places, image ? c->image : c->places, sizeof c->image);
-    memcpy(r.windows.step, c->stride, sizeof c->stride);
-    memcpy(r.windows.dilation, c->dilation, sizeof c->dilation);
-    memcpy(r.windows.padding, c->padding, sizeof c->padding);
-    r.taps = grd_conv_product(c->kernel);
-    r.positions = grd_conv_product(r.windows.places);
-    r.rows = image ? c->inner : c->outer;
-    r.depth = weight ? c->batch * r.positions : (image ? c->outer : c->inner) * r.taps;
+    r.positions = grd_conv_product(c->places);
+    r.windows = (struct grd_windows){.itemsize = r.itemsize};
+    if (image) { /* sees the places of a sample as they lie */
+        for (int d = 0; d < GRD_CONV_DIMS; d++)
+            r.windows.plane[d] = r.windows.places[d] = d == GRD_CONV_DIMS - 1 ? r.positions : 1;
+        r.windows.step[GRD_CONV_DIMS - 1] = 1;
+    } else {
+        memcpy(r.windows.plane, c->image, sizeof c->image);
+        memcpy(r.windows.places, c->places, sizeof c->places);
+        memcpy(r.windows.step, c->stride, sizeof c->stride);
+        memcpy(r.windows.dilation, c->dilation, sizeof c->dilation);
+        memcpy(r.windows.padding, c->padding, sizeof c->padding);
+    }
+    r.taps = image ? 1 : grd_conv_product(c->kernel);
+    r.rows = image ? c->inner * grd_conv_product(c->kernel) : c->outer;
+    r.depth = weight ? c->batch * r.positions : image ? c->outer : c->inner * r.taps;
     r.step = grd_greatest(1, grd_least(r.depth, r.kernels->depth));
-    const int64_t columns = weight ? c->inner * r.taps : c->batch * r.positions, block = grd_least(BLOCK_COLUMNS, columns);
-    const int64_t rows = weight ? grd_least(BLOCK_ROWS, r.rows) : r.rows, strips = round_up(rows, r.kernels->strip);
-    r.blocks = ceil_div(columns, BLOCK_COLUMNS) * (weight ? ceil_div(r.rows, BLOCK_ROWS) : 1);
-    r.packed_bytes = weight ? 0 : round_up(strips * r.depth * r.size, 64);
+    if (image)
+        find_wave(&r);
+    const int64_t columns = weight ? c->inner * r.taps : (image ? r.wave.samples : c->batch) * r.positions;
+    const int64_t block = grd_least(BLOCK_COLUMNS, columns), rows = weight || image ? grd_least(BLOCK_ROWS, r.rows) : r.rows;
+    const int64_t strips = round_up(rows, r.kernels->strip);
+    r.blocks = image ? blocks_of_wave(&r) : ceil_div(columns, BLOCK_COLUMNS) * (weight ? ceil_div(r.rows, BLOCK_ROWS) : 1);
+    r.packed_bytes = weight || image ? 0 : round_up(strips * r.depth * r.size, 64);
     r.panel_bytes = round_up(round_up(block, r.kernels->panel) * r.step * r.size, 64);
-    r.sums_bytes = round_up(rows * block * r.size, 64);
-    r.rows_bytes = weight ? round_up(strips * r.step * r.size, 64) : 0;
+    r.sums_bytes = image ? 0 : round_up(rows * block * r.size, 64);
+    r.rows_bytes = weight || image ? round_up(strips * r.step * r.size, 64) : 0;
     const int64_t slot = grd_greatest(1, r.panel_bytes + r.sums_bytes + r.rows_bytes);
-    r.nslots = grd_least(grd_least(MOST_SLOTS, grd_greatest(1, SLOT_BYTES / slot)), c->groups * r.blocks);
+    r.nslots = grd_least(grd_least(MOST_SLOTS, grd_greatest(1, SLOT_BYTES / slot)), (image ? 1 : c->groups) * r.blocks);
     return r;
 }
 
 bool grd_conv_prepare(struct grd_plan *p)
 {
     const struct run r = describe(grd_conv_of(p));
-    p->scratch_bytes = (size_t)(r.c->groups * r.packed_bytes + r.nslots * (r.panel_bytes + r.sums_bytes + r.rows_bytes)) + 64;
+    p->scratch_bytes = (size_t)(r.c->groups * r.packed_bytes + r.line_bytes + r.plane_bytes +
+                                r.nslots * (r.panel_bytes + r.sums_bytes + r.rows_bytes)) +
+                       64;
     return true;
 }
 
-/* Tasks in waves: each of a wave has a slot of memory. */
-static void run_tasks(struct run *r, grd_task *task)
+/* As many tasks at a time as have memory. */
+static void run_tasks(struct run *r, int64_t tasks, grd_task *task)
 {
-    const int64_t tasks = r->c->groups * r->blocks;
     for (r->first = 0; r->first < tasks; r->first += r->nslots)
         grd_parallel_for(r->first, grd_least(tasks, r->first + r->nslots), 1, task, r);
+}
+
+/* An image wave by wave; of a wave first its lines, and then its planes. */
+static void run_waves(struct run *r)
+{
+    const struct grd_conv *c = r->c;
+    const struct wave most = r->wave;
+    const int64_t taps = grd_conv_product(c->kernel);
+    for (int64_t sample = 0; sample < c->batch; sample += most.samples)
+        for (int64_t row = 0; row < c->groups * c->inner; row += r->wave.channels) {
+            r->group = row / c->inner;
+            for (int64_t tap = 0; tap < taps; tap += most.taps) {
+                const int64_t channel = row % c->inner;
+                r->wave = (struct wave){sample, grd_least(most.samples, c->batch - sample), channel, grd_least(most.channels, c->inner - channel),
+                                        tap, grd_least(most.taps, taps - tap)};
+                run_tasks(r, blocks_of_wave(r), line_tasks);
+                grd_parallel_for(0, r->wave.samples * r->wave.channels, 1, fold_tasks, r);
+            }
+        }
 }
 
 void grd_conv_run(const struct grd_plan *p)
 {
     const struct grd_conv *c = grd_conv_of(p);
     const grd_tensor *result = p->results[0];
-    const bool channels_last = !grd_has(result, GRD_FLAG_CONTIGUOUS);
+    const bool channels_last = !grd_has(result, GRD_FLAG_CONTIGUOUS), image = c->kind == GRD_CONV_IMAGE;
     struct run r = describe(c);
+    const int64_t channels = c->groups * (image ? c->inner : c->outer), elements = grd_conv_product(image ? c->image : c->places);
     r.seen = p->in[0]->data;
     r.left = p->in[1]->data;
     r.bias = p->nreads > 2 && p->in[2] != NULL ? p->in[2]->data : NULL;
     r.to = result->data;
-    r.to_sample = c->groups * r.rows * r.positions;
-    r.to_row = channels_last ? 1 : r.positions;
-    r.to_column = channels_last ? c->groups * r.rows : 1;
+    r.to_sample = channels * elements;
+    r.to_row = channels_last ? 1 : elements;
+    r.to_column = channels_last ? channels : 1;
     r.packed = (char *)(((uintptr_t)p->scratch + 63) & ~(uintptr_t)63);
-    r.slots = r.packed + c->groups * r.packed_bytes;
-    if (c->kind == GRD_CONV_WEIGHT) {
-        run_tasks(&r, weight_tasks);
+    r.lines = r.packed + c->groups * r.packed_bytes;
+    r.planes = r.plane_bytes > 0 ? r.lines + r.line_bytes : NULL;
+    r.slots = r.lines + r.line_bytes + r.plane_bytes;
+    if (image) {
+        run_waves(&r);
+    } else if (c->kind == GRD_CONV_WEIGHT) {
+        run_tasks(&r, c->groups * r.blocks, weight_tasks);
     } else {
         grd_parallel_for(0, c->groups * ceil_div(r.depth, r.step), 1, pack_weights, &r);
-        run_tasks(&r, places_tasks);
+        run_tasks(&r, c->groups * r.blocks, places_tasks);
     }
 }

@@ -379,7 +379,7 @@ grd_tensor *shortcut_clone(grd_tensor *self, const char *memory_format)
     return memory_format == NULL || strcmp(memory_format, "preserve") == 0 ? shortcut_like(self, (grd_dtype)self->dtype) : NULL;
 }
 
-grd_tensor *shortcut_hidden_to_copy(grd_tensor *self, grd_dtype dtype, grd_device device)
+grd_tensor *shortcut_to_copy(grd_tensor *self, grd_dtype dtype, grd_device device)
 {
     const bool here = device.type == GRD_DEVICE_NONE || (device.type == self->device && device.index == self->device_index);
     return here && dtype != GRD_DTYPE_NONE ? shortcut_like(self, dtype) : NULL;
@@ -456,11 +456,11 @@ grd_tensor *op_to(grd_tensor *self, grd_dtype dtype, grd_device device, bool cop
     if (device.type != GRD_DEVICE_NONE && !grd_device_resolve(device, &target))
         return grd_failed;
     if (!same_dtype || target.type != self->device || target.index != self->device_index)
-        return grd_hidden_to_copy(self, .dtype = dtype, .device = device);
+        return grd_to_copy(self, .dtype = dtype, .device = device);
     return copy ? grd_clone(self) : self;
 }
 
-bool plan_hidden_to_copy(struct grd_plan *p, grd_tensor *self, grd_dtype dtype, grd_device device)
+bool plan_to_copy(struct grd_plan *p, grd_tensor *self, grd_dtype dtype, grd_device device)
 {
     grd_device target = grd_device_of(self);
     if (dtype == GRD_DTYPE_NONE)

@@ -186,8 +186,8 @@ static void run_samples(const struct grd_plan *p, char *loss, char *alpha, grd_t
     grd_parallel_for(0, x->batch, 1, task, &s);
 }
 
-bool plan_hidden_ctc_loss(struct grd_plan *p, grd_tensor *log_probs, grd_tensor *targets, grd_dims input_lengths, grd_dims target_lengths,
-                          int64_t blank, bool zero_infinity)
+bool plan_ctc_loss_forward(struct grd_plan *p, grd_tensor *log_probs, grd_tensor *targets, grd_dims input_lengths, grd_dims target_lengths,
+                           int64_t blank, bool zero_infinity)
 {
     const struct ctc *x = ctc_of(p);
     if (!plan_ctc(p, log_probs, targets, input_lengths, target_lengths, blank, zero_infinity))
@@ -202,9 +202,9 @@ void run_ctc_loss(const struct grd_plan *p)
     run_samples(p, p->results[0]->data, p->results[1]->data, forward_samples);
 }
 
-bool plan_hidden_ctc_loss_backward(struct grd_plan *p, grd_tensor *grad, grd_tensor *log_probs, grd_tensor *targets, grd_dims input_lengths,
-                                   grd_dims target_lengths, grd_tensor *neg_log_likelihood, grd_tensor *log_alpha, int64_t blank,
-                                   bool zero_infinity)
+bool plan_ctc_loss_backward(struct grd_plan *p, grd_tensor *grad, grd_tensor *log_probs, grd_tensor *targets, grd_dims input_lengths,
+                            grd_dims target_lengths, grd_tensor *neg_log_likelihood, grd_tensor *log_alpha, int64_t blank,
+                            bool zero_infinity)
 {
     const struct ctc *x = ctc_of(p);
     const grd_dtype dtype = (grd_dtype)log_probs->dtype;
@@ -245,9 +245,9 @@ grd_tensor *op_ctc_loss(grd_tensor *log_probs, grd_tensor *targets, grd_dims inp
     const bool batched = log_probs->ndim != 2;
     if (how == GRD_LOSS_INVALID)
         return grd_failed;
-    grd_tensor *loss =
-        grd_hidden_ctc_loss(batched ? log_probs : grd_unsqueeze(log_probs, 1), targets, input_lengths, target_lengths, blank, zero_infinity)
-            .neg_log_likelihood;
+    grd_tensor *loss = grd_ctc_loss_forward(batched ? log_probs : grd_unsqueeze(log_probs, 1), targets, input_lengths, target_lengths,
+                                            blank, zero_infinity)
+                           .neg_log_likelihood;
     if (zero_infinity)
         loss = grd_masked_fill(loss, grd_isinf(loss), grd_float(0));
     if (grd_pending())

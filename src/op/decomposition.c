@@ -219,7 +219,8 @@ static void decompose_matrices(int64_t begin, int64_t end, void *context)
     const int64_t itemsize = r->itemsize, bytes = f->m * f->n * itemsize;
     for (int64_t i = begin; i < end; i++) {
         char *a = f->p->scratch + i * (bytes + f->k * itemsize), *tau = a + bytes;
-        memcpy(a, f->p->in[0]->data + i * bytes, (size_t)bytes);
+        if (bytes > 0)
+            memcpy(a, f->p->in[0]->data + i * bytes, (size_t)bytes);
         kernels->reflect(f->m, f->n, a, tau);
         kernels->take_upper(f->m, f->n, f->rows, a, matrix_at(r, i));
         if (f->columns > 0)
@@ -233,6 +234,63 @@ void run_linalg_qr(const struct grd_plan *p, grd_tensor *A, const char *mode)
     struct factorization f = *(const struct factorization *)p->state;
     f.p = p;
     grd_parallel_for(0, count_of(A), grain_of(4.0 * (double)f.m * (double)f.n * (double)f.k), decompose_matrices, &f);
+}
+
+static void reflect_matrices(int64_t begin, int64_t end, void *context)
+{
+    const struct grd_plan *p = context;
+    const grd_tensor *a = p->results[0], *tau = p->results[1];
+    const int64_t m = size_from_end(a, 2), n = size_from_end(a, 1), k = grd_least(m, n);
+    for (int64_t i = begin; i < end; i++)
+        kernels_of(a)->reflect(m, n, matrix_at(a, i), tau->data + i * k * tau->itemsize);
+}
+
+bool plan_geqrf(struct grd_plan *p, grd_tensor *self)
+{
+    if (self->ndim < 2)
+        return grd_raise(GRD_ERROR_RUNTIME, "torch.geqrf: input must have at least 2 dimensions.");
+    if (!check_dtype(self, NULL, "geqrf_cpu"))
+        return false;
+    const int64_t m = size_from_end(self, 2), n = size_from_end(self, 1);
+    int64_t sizes[GRD_MAX_DIMS];
+    memcpy(sizes, self->sizes, (size_t)(self->ndim - 2) * sizeof *sizes);
+    sizes[self->ndim - 2] = grd_least(m, n);
+    return grd_plan_starts_from(p, self) && plan_columns(p, batch_of(self), m, n, (grd_dtype)self->dtype) &&
+           grd_plan_result(p, grd_dims_from(sizes, self->ndim - 1), (grd_dtype)self->dtype) && !grd_pending();
+}
+
+void run_geqrf(const struct grd_plan *p, grd_tensor *self)
+{
+    const double m = (double)size_from_end(self, 2), n = (double)size_from_end(self, 1);
+    grd_parallel_for(0, count_of(self), grain_of(2 * m * n * (m < n ? m : n)), reflect_matrices, (void *)p);
+}
+
+bool grd_householder_check(const grd_tensor *input, const grd_tensor *tau)
+{
+    static const char *const function = "torch.linalg.householder_product";
+    if (input->ndim < 2)
+        return grd_raise(GRD_ERROR_RUNTIME, "%s: input must have at least 2 dimensions.", function);
+    if (size_from_end(input, 2) < size_from_end(input, 1))
+        return grd_raise(GRD_ERROR_RUNTIME, "%s: input.shape[-2] must be greater than or equal to input.shape[-1]", function);
+    if (tau->ndim > 0 && size_from_end(input, 1) < size_from_end(tau, 1))
+        return grd_raise(GRD_ERROR_RUNTIME, "%s: input.shape[-1] must be greater than or equal to tau.shape[-1]", function);
+    if (input->ndim != tau->ndim + 1)
+        return grd_raise(
+            GRD_ERROR_RUNTIME,
+            "%s: Expected tau to have one dimension less than input, but got tau.ndim equal to %d and input.ndim is equal to %d", function,
+            (int)tau->ndim, (int)input->ndim);
+    if (!grd_dims_equal(batch_of(input), grd_dims_from(tau->sizes, tau->ndim - 1)))
+        return grd_raise(GRD_ERROR_RUNTIME, "%s: Expected batch dimensions of tau to be equal to input.shape[:-2], but got %s", function,
+                         grd_list_text(grd_dims_from(tau->sizes, tau->ndim - 1)));
+    if (input->dtype != tau->dtype)
+        return grd_raise(GRD_ERROR_RUNTIME, "%s: tau dtype %s does not match input dtype %s", function,
+                         grd_dtype_type_name((grd_dtype)tau->dtype), grd_dtype_type_name((grd_dtype)input->dtype));
+    return check_dtype(input, NULL, "orgqr_cpu");
+}
+
+grd_tensor *grd_composite_columns(grd_tensor *matrices)
+{
+    return grd_transpose(grd_composite_contiguous(grd_transpose(matrices, -2, -1)), -2, -1);
 }
 
 bool grd_qr_is_wide(grd_dims sizes)

@@ -30,7 +30,7 @@ static grd_tensor *one_add(grd_tensor *self, grd_tensor *other)
     return grd_add(self, other);
 }
 
-grd_tensors op_hidden_foreach_add_list(grd_tensors self, grd_tensors other)
+grd_tensors op_foreach_add_list(grd_tensors self, grd_tensors other)
 {
     return for_lists(self, other, one_add);
 }
@@ -40,7 +40,7 @@ static grd_tensor *one_add_scalar(grd_tensor *self, grd_scalar scalar)
     return grd_add_scalar(self, scalar);
 }
 
-grd_tensors op_hidden_foreach_add_scalar(grd_tensors self, grd_scalar scalar)
+grd_tensors op_foreach_add_scalar(grd_tensors self, grd_scalar scalar)
 {
     return for_scalar(self, scalar, one_add_scalar);
 }
@@ -50,7 +50,7 @@ static grd_tensor *one_add_inplace(grd_tensor *self, grd_tensor *other)
     return grd_add_(self, other);
 }
 
-grd_tensors op_hidden_foreach_add_list_inplace(grd_tensors self, grd_tensors other)
+grd_tensors op_foreach_add_list_inplace(grd_tensors self, grd_tensors other)
 {
     return for_lists(self, other, one_add_inplace);
 }
@@ -60,7 +60,7 @@ static grd_tensor *one_add_scalar_inplace(grd_tensor *self, grd_scalar scalar)
     return grd_add_scalar_(self, scalar);
 }
 
-grd_tensors op_hidden_foreach_add_scalar_inplace(grd_tensors self, grd_scalar scalar)
+grd_tensors op_foreach_add_scalar_inplace(grd_tensors self, grd_scalar scalar)
 {
     return for_scalar(self, scalar, one_add_scalar_inplace);
 }
@@ -70,7 +70,7 @@ static grd_tensor *one_sub(grd_tensor *self, grd_tensor *other)
     return grd_sub(self, other);
 }
 
-grd_tensors op_hidden_foreach_sub_list(grd_tensors self, grd_tensors other)
+grd_tensors op_foreach_sub_list(grd_tensors self, grd_tensors other)
 {
     return for_lists(self, other, one_sub);
 }
@@ -80,7 +80,7 @@ static grd_tensor *one_sub_scalar(grd_tensor *self, grd_scalar scalar)
     return grd_sub_scalar(self, scalar);
 }
 
-grd_tensors op_hidden_foreach_sub_scalar(grd_tensors self, grd_scalar scalar)
+grd_tensors op_foreach_sub_scalar(grd_tensors self, grd_scalar scalar)
 {
     return for_scalar(self, scalar, one_sub_scalar);
 }
@@ -90,7 +90,7 @@ static grd_tensor *one_sub_inplace(grd_tensor *self, grd_tensor *other)
     return grd_sub_(self, other);
 }
 
-grd_tensors op_hidden_foreach_sub_list_inplace(grd_tensors self, grd_tensors other)
+grd_tensors op_foreach_sub_list_inplace(grd_tensors self, grd_tensors other)
 {
     return for_lists(self, other, one_sub_inplace);
 }
@@ -100,27 +100,27 @@ static grd_tensor *one_sub_scalar_inplace(grd_tensor *self, grd_scalar scalar)
     return grd_sub_scalar_(self, scalar);
 }
 
-grd_tensors op_hidden_foreach_sub_scalar_inplace(grd_tensors self, grd_scalar scalar)
+grd_tensors op_foreach_sub_scalar_inplace(grd_tensors self, grd_scalar scalar)
 {
     return for_scalar(self, scalar, one_sub_scalar_inplace);
 }
 
-grd_tensors op_hidden_foreach_mul_list(grd_tensors self, grd_tensors other)
+grd_tensors op_foreach_mul_list(grd_tensors self, grd_tensors other)
 {
     return for_lists(self, other, grd_mul);
 }
 
-grd_tensors op_hidden_foreach_mul_scalar(grd_tensors self, grd_scalar scalar)
+grd_tensors op_foreach_mul_scalar(grd_tensors self, grd_scalar scalar)
 {
     return for_scalar(self, scalar, grd_mul_scalar);
 }
 
-grd_tensors op_hidden_foreach_mul_list_inplace(grd_tensors self, grd_tensors other)
+grd_tensors op_foreach_mul_list_inplace(grd_tensors self, grd_tensors other)
 {
     return for_lists(self, other, grd_mul_);
 }
 
-grd_tensors op_hidden_foreach_mul_scalar_inplace(grd_tensors self, grd_scalar scalar)
+grd_tensors op_foreach_mul_scalar_inplace(grd_tensors self, grd_scalar scalar)
 {
     return for_scalar(self, scalar, grd_mul_scalar_);
 }
@@ -130,7 +130,7 @@ static grd_tensor *one_div(grd_tensor *self, grd_tensor *other)
     return grd_div(self, other);
 }
 
-grd_tensors op_hidden_foreach_div_list(grd_tensors self, grd_tensors other)
+grd_tensors op_foreach_div_list(grd_tensors self, grd_tensors other)
 {
     return for_lists(self, other, one_div);
 }
@@ -140,7 +140,7 @@ static grd_tensor *one_div_scalar(grd_tensor *self, grd_scalar scalar)
     return grd_div_scalar(self, scalar);
 }
 
-grd_tensors op_hidden_foreach_div_scalar(grd_tensors self, grd_scalar scalar)
+grd_tensors op_foreach_div_scalar(grd_tensors self, grd_scalar scalar)
 {
     return for_scalar(self, scalar, one_div_scalar);
 }
@@ -150,7 +150,7 @@ static grd_tensor *one_div_inplace(grd_tensor *self, grd_tensor *other)
     return grd_div_(self, other);
 }
 
-grd_tensors op_hidden_foreach_div_list_inplace(grd_tensors self, grd_tensors other)
+grd_tensors op_foreach_div_list_inplace(grd_tensors self, grd_tensors other)
 {
     return for_lists(self, other, one_div_inplace);
 }
@@ -160,12 +160,12 @@ static grd_tensor *one_div_scalar_inplace(grd_tensor *self, grd_scalar scalar)
     return grd_div_scalar_(self, scalar);
 }
 
-grd_tensors op_hidden_foreach_div_scalar_inplace(grd_tensors self, grd_scalar scalar)
+grd_tensors op_foreach_div_scalar_inplace(grd_tensors self, grd_scalar scalar)
 {
     return for_scalar(self, scalar, one_div_scalar_inplace);
 }
 
-grd_tensors op_hidden_foreach_mul_tensor_inplace(grd_tensors self, grd_tensor *other)
+grd_tensors op_foreach_mul_tensor_inplace(grd_tensors self, grd_tensor *other)
 {
     grd_tensor **results = grd_pool_array(self.n + 1, sizeof *results);
     for (int64_t i = 0; i < self.n && !grd_pending(); i++)
@@ -173,12 +173,12 @@ grd_tensors op_hidden_foreach_mul_tensor_inplace(grd_tensors self, grd_tensor *o
     return grd_pending() ? (grd_tensors){0} : grd_tensors_from(results, self.n);
 }
 
-grd_tensors op_hidden_foreach_clamp_min_inplace(grd_tensors self, grd_scalar scalar)
+grd_tensors op_foreach_clamp_min_inplace(grd_tensors self, grd_scalar scalar)
 {
     return for_scalar(self, scalar, grd_clamp_min_);
 }
 
-grd_tensors op_hidden_foreach_clamp_max_inplace(grd_tensors self, grd_scalar scalar)
+grd_tensors op_foreach_clamp_max_inplace(grd_tensors self, grd_scalar scalar)
 {
     return for_scalar(self, scalar, grd_clamp_max_);
 }
@@ -189,7 +189,7 @@ static grd_tensor *zero(grd_tensor *self, grd_scalar scalar)
     return grd_zero_(self);
 }
 
-grd_tensors op_hidden_foreach_zero_inplace(grd_tensors self)
+grd_tensors op_foreach_zero_inplace(grd_tensors self)
 {
     return for_scalar(self, grd_int(0), zero);
 }
@@ -199,7 +199,7 @@ static grd_tensor *norm(grd_tensor *self, grd_scalar order)
     return grd_norm(self, .p = order);
 }
 
-grd_tensors op_hidden_foreach_norm(grd_tensors self, grd_scalar order)
+grd_tensors op_foreach_norm(grd_tensors self, grd_scalar order)
 {
     return for_scalar(self, order, norm);
 }

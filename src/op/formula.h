@@ -126,10 +126,14 @@ grd_scalar grd_scatter_identity(const char *reduce, grd_dtype dtype);
 grd_tensor *grd_scatter_counts(grd_tensor *self, int64_t dim, grd_tensor *index, grd_tensor *src, bool include_self);
 /* RuntimeError: no matrices, or none that are square. `function` stands before the text. */
 bool grd_decomposition_check_square(const grd_tensor *x, const char *function);
+bool grd_householder_check(const grd_tensor *input, const grd_tensor *tau);
+grd_tensor *grd_composite_columns(grd_tensor *matrices);
 /* LinAlgError: a leading minor is not positive, by what _cholesky_factor says. */
 bool grd_cholesky_check(grd_tensor *info, const char *function);
 bool grd_cholesky_solve_check(const grd_tensor *b, const grd_tensor *u);
 bool grd_triangular_solve_check(const grd_tensor *b, const grd_tensor *a);
+/* The number of columns of matrices. */
+int64_t grd_columns_of(grd_dims sizes);
 /* The shorter side of m x n matrices, whose decomposition is differentiated, and whether it is m. RuntimeError: it has no derivative in that mode. */
 int64_t grd_qr_side(grd_dims sizes, const char *mode);
 bool grd_qr_is_wide(grd_dims sizes);

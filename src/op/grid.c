@@ -111,15 +111,15 @@ bool plan_grid_sampler(struct grd_plan *p, grd_tensor *input, grd_tensor *grid, 
     return read_computed(p, input) && read_computed(p, grid) && plan_written(p, grd_dims_from(sizes, input->ndim), (grd_dtype)input->dtype);
 }
 
-bool plan_hidden_grid_sampler_image_backward(struct grd_plan *p, grd_tensor *grad, grd_dims size, grd_tensor *grid,
-                                             int64_t interpolation_mode, int64_t padding_mode, bool align_corners)
+bool plan_grid_sampler_image_backward(struct grd_plan *p, grd_tensor *grad, grd_dims size, grd_tensor *grid, int64_t interpolation_mode,
+                                      int64_t padding_mode, bool align_corners)
 {
     return take_grid(p, size, grad, grid, interpolation_mode, padding_mode, align_corners) && read_computed(p, grad) &&
            read_computed(p, grid) && plan_written(p, size, (grd_dtype)grad->dtype);
 }
 
-bool plan_hidden_grid_sampler_grid_backward(struct grd_plan *p, grd_tensor *grad, grd_tensor *input, grd_tensor *grid,
-                                            int64_t interpolation_mode, int64_t padding_mode, bool align_corners)
+bool plan_grid_sampler_grid_backward(struct grd_plan *p, grd_tensor *grad, grd_tensor *input, grd_tensor *grid, int64_t interpolation_mode,
+                                     int64_t padding_mode, bool align_corners)
 {
     return take_grid(p, grd_sizes(input), input, grid, interpolation_mode, padding_mode, align_corners) && read_computed(p, grad) &&
            read_computed(p, grid) && read_computed(p, input) && plan_written(p, grd_sizes(grid), (grd_dtype)grid->dtype);
@@ -158,8 +158,8 @@ void run_grid_sampler(const struct grd_plan *p)
     run_blocks(x, forward_piece);
 }
 
-void run_hidden_grid_sampler_image_backward(const struct grd_plan *p, grd_tensor *grad, grd_dims size, grd_tensor *grid,
-                                            int64_t interpolation_mode, int64_t padding_mode, bool align_corners)
+void run_grid_sampler_image_backward(const struct grd_plan *p, grd_tensor *grad, grd_dims size, grd_tensor *grid,
+                                     int64_t interpolation_mode, int64_t padding_mode, bool align_corners)
 {
     (void)grad, (void)size, (void)grid, (void)interpolation_mode, (void)padding_mode, (void)align_corners;
     struct grid *x = grid_of(p);
@@ -170,8 +170,8 @@ void run_hidden_grid_sampler_image_backward(const struct grd_plan *p, grd_tensor
     grd_parallel_for(0, x->samples * ((x->kernel.channels + GRD_GRID_CHANNELS - 1) / GRD_GRID_CHANNELS), 1, image_piece, x);
 }
 
-void run_hidden_grid_sampler_grid_backward(const struct grd_plan *p, grd_tensor *grad, grd_tensor *input, grd_tensor *grid,
-                                           int64_t interpolation_mode, int64_t padding_mode, bool align_corners)
+void run_grid_sampler_grid_backward(const struct grd_plan *p, grd_tensor *grad, grd_tensor *input, grd_tensor *grid,
+                                    int64_t interpolation_mode, int64_t padding_mode, bool align_corners)
 {
     (void)grad, (void)input, (void)grid, (void)interpolation_mode, (void)padding_mode, (void)align_corners;
     struct grid *x = grid_of(p);
@@ -197,7 +197,7 @@ static grd_tensor *coordinates(int64_t n, bool align_corners, grd_dtype dtype, g
 }
 
 /* (1, points, dims + 1): x, y, for three dims z, and 1. */
-grd_tensor *op_hidden_affine_points(grd_dims size, bool align_corners, grd_dtype dtype, grd_device device)
+grd_tensor *op_affine_points(grd_dims size, bool align_corners, grd_dtype dtype, grd_device device)
 {
     const int64_t dims = size.n - 2;
     grd_tensor *columns[GRD_GRID_AXES + 1];

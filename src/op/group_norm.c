@@ -48,7 +48,7 @@ static bool plan_groups(struct grd_plan *p, const grd_tensor *input, int64_t num
     const int64_t positions = grd_sizes_product(input->sizes + 2, input->ndim - 2);
     *x = (struct group_norm){.kernels = grd_kernels->channels[as], .itemsize = grd_dtype_size(as)};
     x->groups = (struct grd_channels){1, samples * num_groups, width * positions, false};
-    x->channels = (struct grd_channels){1, samples * channels, positions, false};
+    x->channels = (struct grd_channels){1, samples * channels, grd_greatest(1, positions), false}; /* the kernels divide by the positions */
     x->each = (struct grd_channel_groups){.width = width, .groups = num_groups, .positions = positions, .eps = eps};
     x->pieces = (width * positions + PIECE - 1) / PIECE;
     p->scratch_bytes = (size_t)(((2 * x->pieces + 2) * x->groups.channels + 5 * x->channels.channels) * x->itemsize);

@@ -303,7 +303,7 @@ grd_tensor *op_repeat(grd_tensor *self, grd_dims repeats)
     if (!grd_shape_numel(grd_dims_from(result, repeats.n), &numel))
         return grd_failed;
     grd_tensor *view = grd_expand(grd_reshape(self, grd_dims_from(raised, n)), grd_dims_from(expanded, n));
-    return grd_hidden_unsafe_view(grd_clone(view, .memory_format = "contiguous"), grd_dims_from(result, repeats.n));
+    return grd_unsafe_view(grd_clone(view, .memory_format = "contiguous"), grd_dims_from(result, repeats.n));
 }
 
 grd_dims grd_repeat_sizes(grd_dims repeats, grd_dims sizes, bool once)

@@ -337,13 +337,13 @@ static grd_tensor *fold_rows(grd_tensor *self, grd_tensor *other, grd_tensor *ad
     memcpy(sizes, self->sizes, (size_t)ndim * sizeof *sizes);
     grd_tensor *folded = grd_reshape(self, grd_dims(grd_sizes_product(sizes, ndim - 1), sizes[ndim - 1]));
     if (other->ndim == 1)
-        return grd_hidden_unsafe_view(grd_mv(folded, other), grd_dims_from(sizes, ndim - 1));
+        return grd_unsafe_view(grd_mv(folded, other), grd_dims_from(sizes, ndim - 1));
     grd_tensor *product = added != NULL ? grd_addmm(added, folded, other) : grd_mm(folded, other);
     if (grd_pending())
         return grd_failed;
     sizes[ndim - 1] = product->sizes[1];
     const grd_dims unfolded = grd_dims_from(sizes, ndim);
-    return added != NULL ? grd_reshape(product, unfolded) : grd_hidden_unsafe_view(product, unfolded);
+    return added != NULL ? grd_reshape(product, unfolded) : grd_unsafe_view(product, unfolded);
 }
 
 grd_tensor *grd_fold_batch(grd_tensor *t, grd_dims batch)
@@ -372,7 +372,7 @@ static grd_tensor *batched_product(grd_tensor *self, grd_tensor *other)
         sizes[ndim++] = product->sizes[1];
     if (!column)
         sizes[ndim++] = product->sizes[2];
-    return grd_hidden_unsafe_view(product, grd_dims_from(sizes, ndim));
+    return grd_unsafe_view(product, grd_dims_from(sizes, ndim));
 }
 
 grd_tensor *op_matmul(grd_tensor *self, grd_tensor *other)

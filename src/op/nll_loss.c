@@ -148,8 +148,8 @@ static void write_piece(int64_t begin, int64_t end, void *context)
 
 /* ---- Operators --------------------------------------------------------------------------------------------------------------------- */
 
-bool plan_hidden_nll_loss_forward(struct grd_plan *p, grd_tensor *self, grd_tensor *target, grd_tensor *weight, const char *reduction,
-                                  int64_t ignore_index)
+bool plan_nll_loss_forward(struct grd_plan *p, grd_tensor *self, grd_tensor *target, grd_tensor *weight, const char *reduction,
+                           int64_t ignore_index)
 {
     return plan_nll(p, grd_sizes(self), self, target, weight, reduction, ignore_index) &&
            grd_plan_result(p, loss_sizes(p, grd_sizes(self), target), (grd_dtype)self->dtype) &&

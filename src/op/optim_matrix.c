@@ -94,8 +94,8 @@ static bool check_means(const grd_tensor *param, const grd_tensor *t, int from_e
                                                   grd_list_text(grd_sizes(t)), grd_list_text(wanted));
 }
 
-grd_tensors op_hidden_adafactor_step(grd_tensors params, grd_tensors grads, grd_tensors row_vars, grd_tensors col_vars, grd_tensors steps,
-                                     double lr, double beta2_decay, double eps1, double eps2, double d, double weight_decay, bool maximize)
+grd_tensors op_adafactor_step(grd_tensors params, grd_tensors grads, grd_tensors row_vars, grd_tensors col_vars, grd_tensors steps,
+                              double lr, double beta2_decay, double eps1, double eps2, double d, double weight_decay, bool maximize)
 {
     const struct adafactor x = {lr, beta2_decay, eps1, eps2, d, weight_decay, maximize};
     const grd_tensors none = {0};
@@ -166,9 +166,9 @@ static bool check_matrix(const grd_tensor *param)
     return param->ndim == 2 || grd_raise(GRD_ERROR_VALUE, "Param gradient must be a 2D matrix");
 }
 
-grd_tensors op_hidden_muon_step(grd_tensors params, grd_tensors grads, grd_tensors momentum_buffers, double lr, double weight_decay,
-                                double momentum, bool nesterov, double a, double b, double c, double eps, int64_t ns_steps,
-                                const char *adjust_lr_fn)
+grd_tensors op_muon_step(grd_tensors params, grd_tensors grads, grd_tensors momentum_buffers, double lr, double weight_decay,
+                         double momentum, bool nesterov, double a, double b, double c, double eps, int64_t ns_steps,
+                         const char *adjust_lr_fn)
 {
     const struct muon m = {lr, weight_decay, momentum, a, b, c, eps, ns_steps, nesterov};
     const grd_tensors none = {0};

@@ -14,8 +14,8 @@ static struct grd_optim_numbers common(double lr, double weight_decay, bool maxi
 
 /* ---- SGD ----------------------------------------------------------------------------------------------------------------------- */
 
-grd_tensors op_hidden_sgd_step(grd_tensors params, grd_tensors grads, grd_tensors momentum_buffers, double lr, double momentum,
-                               double dampening, double weight_decay, bool nesterov, bool maximize, bool first)
+grd_tensors op_sgd_step(grd_tensors params, grd_tensors grads, grd_tensors momentum_buffers, double lr, double momentum, double dampening,
+                        double weight_decay, bool nesterov, bool maximize, bool first)
 {
     struct grd_sgd_numbers x = {common(lr, weight_decay, maximize, false), momentum, dampening, nesterov, first};
     return grd_optim_run(&(struct grd_optim_step){.kind = GRD_OPTIMIZER_sgd,
@@ -40,9 +40,9 @@ static void adam_at(void *numbers, double *values)
     a->x.correction = sqrt(1 - pow(a->x.beta2, values[0]));
 }
 
-grd_tensors op_hidden_adam_step(grd_tensors params, grd_tensors grads, grd_tensors exp_avgs, grd_tensors exp_avg_sqs,
-                                grd_tensors max_exp_avg_sqs, grd_tensors steps, double lr, double beta1, double beta2, double weight_decay,
-                                double eps, bool amsgrad, bool maximize, bool decoupled)
+grd_tensors op_adam_step(grd_tensors params, grd_tensors grads, grd_tensors exp_avgs, grd_tensors exp_avg_sqs, grd_tensors max_exp_avg_sqs,
+                         grd_tensors steps, double lr, double beta1, double beta2, double weight_decay, double eps, bool amsgrad,
+                         bool maximize, bool decoupled)
 {
     const grd_tensors none = {0};
     struct adam a = {{common(lr, weight_decay, maximize, decoupled), beta1, beta2, eps, 1}, lr};
@@ -60,8 +60,8 @@ grd_tensors op_hidden_adam_step(grd_tensors params, grd_tensors grads, grd_tenso
 
 /* ---- Adadelta ------------------------------------------------------------------------------------------------------------------ */
 
-grd_tensors op_hidden_adadelta_step(grd_tensors params, grd_tensors grads, grd_tensors square_avgs, grd_tensors acc_deltas,
-                                    grd_tensors steps, double lr, double rho, double eps, double weight_decay, bool maximize)
+grd_tensors op_adadelta_step(grd_tensors params, grd_tensors grads, grd_tensors square_avgs, grd_tensors acc_deltas, grd_tensors steps,
+                             double lr, double rho, double eps, double weight_decay, bool maximize)
 {
     struct grd_adadelta_numbers x = {common(lr, weight_decay, maximize, false), rho, eps};
     return grd_optim_run(&(struct grd_optim_step){.kind = GRD_OPTIMIZER_adadelta,
@@ -88,8 +88,8 @@ static void adagrad_at(void *numbers, double *values)
     a->x.common.lr = a->lr / (1 + (values[0] - 1) * a->lr_decay);
 }
 
-grd_tensors op_hidden_adagrad_step(grd_tensors params, grd_tensors grads, grd_tensors state_sums, grd_tensors steps, double lr,
-                                   double lr_decay, double eps, double weight_decay, bool maximize)
+grd_tensors op_adagrad_step(grd_tensors params, grd_tensors grads, grd_tensors state_sums, grd_tensors steps, double lr, double lr_decay,
+                            double eps, double weight_decay, bool maximize)
 {
     struct adagrad a = {{common(lr, weight_decay, maximize, false), eps}, lr, lr_decay};
     return grd_optim_run(&(struct grd_optim_step){.kind = GRD_OPTIMIZER_adagrad,
@@ -117,8 +117,8 @@ static void adamax_at(void *numbers, double *values)
     a->x.common.lr = a->lr / (1 - pow(a->x.beta1, values[0]));
 }
 
-grd_tensors op_hidden_adamax_step(grd_tensors params, grd_tensors grads, grd_tensors exp_avgs, grd_tensors exp_infs, grd_tensors steps,
-                                  double lr, double beta1, double beta2, double eps, double weight_decay, bool maximize)
+grd_tensors op_adamax_step(grd_tensors params, grd_tensors grads, grd_tensors exp_avgs, grd_tensors exp_infs, grd_tensors steps, double lr,
+                           double beta1, double beta2, double eps, double weight_decay, bool maximize)
 {
     struct adamax a = {{common(lr, weight_decay, maximize, false), beta1, beta2, eps}, lr};
     return grd_optim_run(&(struct grd_optim_step){.kind = GRD_OPTIMIZER_adamax,
@@ -151,8 +151,8 @@ static void asgd_at(void *numbers, double *values)
     values[2] = 1 / fmax(1, values[0] - a->t0);
 }
 
-grd_tensors op_hidden_asgd_step(grd_tensors params, grd_tensors grads, grd_tensors axs, grd_tensors steps, grd_tensors etas,
-                                grd_tensors mus, double lr, double lambd, double alpha, double t0, double weight_decay, bool maximize)
+grd_tensors op_asgd_step(grd_tensors params, grd_tensors grads, grd_tensors axs, grd_tensors steps, grd_tensors etas, grd_tensors mus,
+                         double lr, double lambd, double alpha, double t0, double weight_decay, bool maximize)
 {
     struct asgd a = {{common(lr, weight_decay, maximize, false), 1, 1}, lr, lambd, alpha, t0};
     return grd_optim_run(&(struct grd_optim_step){.kind = GRD_OPTIMIZER_asgd,
@@ -192,9 +192,9 @@ static void nadam_at(void *numbers, double *values)
     a->x.mean_factor = -a->lr * next / (1 - values[1] * next);
 }
 
-grd_tensors op_hidden_nadam_step(grd_tensors params, grd_tensors grads, grd_tensors exp_avgs, grd_tensors exp_avg_sqs, grd_tensors steps,
-                                 grd_tensors mu_products, double lr, double beta1, double beta2, double eps, double weight_decay,
-                                 double momentum_decay, bool maximize, bool decoupled)
+grd_tensors op_nadam_step(grd_tensors params, grd_tensors grads, grd_tensors exp_avgs, grd_tensors exp_avg_sqs, grd_tensors steps,
+                          grd_tensors mu_products, double lr, double beta1, double beta2, double eps, double weight_decay,
+                          double momentum_decay, bool maximize, bool decoupled)
 {
     const bool single = mu_products.n > 0 && mu_products.data[0]->dtype == GRD_FLOAT32;
     struct nadam a = {{common(lr, weight_decay, maximize, decoupled), beta1, beta2, eps, 1, 0, 0}, lr, momentum_decay, single};
@@ -223,8 +223,8 @@ static void radam_at(void *numbers, double *values)
     x->rectified = x->adaptive ? sqrt((length - 4) * (length - 2) * most / ((most - 4) * (most - 2) * length)) : 1;
 }
 
-grd_tensors op_hidden_radam_step(grd_tensors params, grd_tensors grads, grd_tensors exp_avgs, grd_tensors exp_avg_sqs, grd_tensors steps,
-                                 double lr, double beta1, double beta2, double eps, double weight_decay, bool maximize, bool decoupled)
+grd_tensors op_radam_step(grd_tensors params, grd_tensors grads, grd_tensors exp_avgs, grd_tensors exp_avg_sqs, grd_tensors steps,
+                          double lr, double beta1, double beta2, double eps, double weight_decay, bool maximize, bool decoupled)
 {
     struct grd_radam_numbers x = {common(lr, weight_decay, maximize, decoupled), beta1, beta2, eps, 1, false, 1, 1};
     return grd_optim_run(&(struct grd_optim_step){.kind = GRD_OPTIMIZER_radam,
@@ -241,9 +241,9 @@ grd_tensors op_hidden_radam_step(grd_tensors params, grd_tensors grads, grd_tens
 
 /* ---- RMSprop ------------------------------------------------------------------------------------------------------------------- */
 
-grd_tensors op_hidden_rmsprop_step(grd_tensors params, grd_tensors grads, grd_tensors square_avgs, grd_tensors momentum_buffers,
-                                   grd_tensors grad_avgs, grd_tensors steps, double lr, double alpha, double eps, double weight_decay,
-                                   double momentum, bool maximize)
+grd_tensors op_rmsprop_step(grd_tensors params, grd_tensors grads, grd_tensors square_avgs, grd_tensors momentum_buffers,
+                            grd_tensors grad_avgs, grd_tensors steps, double lr, double alpha, double eps, double weight_decay,
+                            double momentum, bool maximize)
 {
     struct grd_rmsprop_numbers x = {common(lr, weight_decay, maximize, false), alpha, eps, momentum};
     return grd_optim_run(&(struct grd_optim_step){.kind = GRD_OPTIMIZER_rmsprop,
@@ -259,8 +259,8 @@ grd_tensors op_hidden_rmsprop_step(grd_tensors params, grd_tensors grads, grd_te
 
 /* ---- Rprop --------------------------------------------------------------------------------------------------------------------- */
 
-grd_tensors op_hidden_rprop_step(grd_tensors params, grd_tensors grads, grd_tensors prevs, grd_tensors step_sizes, grd_tensors steps,
-                                 double etaminus, double etaplus, double step_size_min, double step_size_max, bool maximize)
+grd_tensors op_rprop_step(grd_tensors params, grd_tensors grads, grd_tensors prevs, grd_tensors step_sizes, grd_tensors steps,
+                          double etaminus, double etaplus, double step_size_min, double step_size_max, bool maximize)
 {
     struct grd_rprop_numbers x = {common(0, 0, maximize, false), etaminus, etaplus, step_size_min, step_size_max};
     return grd_optim_run(&(struct grd_optim_step){.kind = GRD_OPTIMIZER_rprop,

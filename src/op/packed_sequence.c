@@ -46,7 +46,7 @@ static grd_tensor *rows_of_steps(grd_tensor *input, int64_t at, int64_t n, int64
     return grd_pending() ? grd_failed : grd_flatten(grd_narrow(grd_narrow(input, 0, at, n), 1, 0, rows), .start_dim = 0, .end_dim = 1);
 }
 
-void op_hidden_pack_padded_sequence(grd_tensor *input, grd_tensor *lengths, bool batch_first, grd_tensor **ret)
+void op_pack_padded_sequence(grd_tensor *input, grd_tensor *lengths, bool batch_first, grd_tensor **ret)
 {
     ret[0] = ret[1] = grd_failed;
     int64_t dim;
@@ -120,8 +120,8 @@ static void write_lengths(const int64_t *sizes, int64_t n, int64_t batch, int64_
             ret_lengths[i] = k + 1;
 }
 
-void op_hidden_pad_packed_sequence(grd_tensor *data, grd_tensor *batch_sizes, bool batch_first, grd_scalar padding_value,
-                                   int64_t total_length, grd_tensor **ret)
+void op_pad_packed_sequence(grd_tensor *data, grd_tensor *batch_sizes, bool batch_first, grd_scalar padding_value, int64_t total_length,
+                            grd_tensor **ret)
 {
     ret[0] = ret[1] = grd_failed;
     int64_t dim;

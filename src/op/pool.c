@@ -361,7 +361,7 @@ void run_max_pool(const struct grd_plan *p)
 }
 
 /* The order in memory is that of the indices. */
-bool plan_hidden_window_scatter(struct grd_plan *p, grd_tensor *self, grd_dims size, grd_tensor *indices)
+bool plan_window_scatter(struct grd_plan *p, grd_tensor *self, grd_dims size, grd_tensor *indices)
 {
     struct pool *x = open_pool(p, "window_scatter", size.n);
     if (size.n < 1 || size.n > GRD_POOL_AXES || !grd_same_sizes(self, grd_sizes(indices)) || indices->dtype != GRD_INT64)
@@ -377,7 +377,7 @@ bool plan_hidden_window_scatter(struct grd_plan *p, grd_tensor *self, grd_dims s
 }
 
 /* Every part of an image is one thread's, which adds in the order of the output. */
-void run_hidden_window_scatter(const struct grd_plan *p, grd_tensor *self, grd_dims size, grd_tensor *indices)
+void run_window_scatter(const struct grd_plan *p, grd_tensor *self, grd_dims size, grd_tensor *indices)
 {
     (void)self, (void)size, (void)indices;
     struct pool *x = pool_of(p);
@@ -448,8 +448,8 @@ static bool plan_average_gradient(struct grd_plan *p, grd_tensor *grad)
     return true;
 }
 
-bool plan_hidden_avg_pool_backward(struct grd_plan *p, grd_tensor *self, grd_dims size, grd_dims kernel_size, grd_dims stride,
-                                   grd_dims padding, bool ceil_mode, bool count_include_pad, grd_scalar divisor_override)
+bool plan_avg_pool_backward(struct grd_plan *p, grd_tensor *self, grd_dims size, grd_dims kernel_size, grd_dims stride, grd_dims padding,
+                            bool ceil_mode, bool count_include_pad, grd_scalar divisor_override)
 {
     struct pool *x = open_pool(p, "avg_pool_backward", size.n);
     if (size.n != 2 && size.n != 3)
@@ -458,7 +458,7 @@ bool plan_hidden_avg_pool_backward(struct grd_plan *p, grd_tensor *self, grd_dim
            check_windows(x, self, ceil_mode) && plan_average_gradient(p, self);
 }
 
-bool plan_hidden_adaptive_avg_pool_backward(struct grd_plan *p, grd_tensor *self, grd_dims size, grd_dims output_size)
+bool plan_adaptive_avg_pool_backward(struct grd_plan *p, grd_tensor *self, grd_dims size, grd_dims output_size)
 {
     struct pool *x = open_pool(p, "adaptive_avg_pool_backward", size.n);
     if (size.n != 2 && size.n != 3)

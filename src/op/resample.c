@@ -197,8 +197,8 @@ static bool plan_resampled(struct grd_plan *p, grd_tensor *self, grd_dims size, 
     return plan_pieces(p, self, size);
 }
 
-bool plan_hidden_resample(struct grd_plan *p, grd_tensor *self, grd_dims size, const char *mode, bool align_corners, bool antialias,
-                          grd_scalar scales_d, grd_scalar scales_h, grd_scalar scales_w)
+bool plan_resample(struct grd_plan *p, grd_tensor *self, grd_dims size, const char *mode, bool align_corners, bool antialias,
+                   grd_scalar scales_d, grd_scalar scales_h, grd_scalar scales_w)
 {
     return plan_resampled(p, self, size, mode, align_corners, antialias, scales_d, scales_h, scales_w);
 }
@@ -241,8 +241,8 @@ static void transpose(struct resample *x)
     }
 }
 
-bool plan_hidden_resample_backward(struct grd_plan *p, grd_tensor *self, grd_dims size, const char *mode, bool align_corners,
-                                   bool antialias, grd_scalar scales_d, grd_scalar scales_h, grd_scalar scales_w)
+bool plan_resample_backward(struct grd_plan *p, grd_tensor *self, grd_dims size, const char *mode, bool align_corners, bool antialias,
+                            grd_scalar scales_d, grd_scalar scales_h, grd_scalar scales_w)
 {
     struct resample *x = resample_of(p);
     *x = (struct resample){.source = {.n = size.n, .align_corners = align_corners, .antialias = antialias}};

@@ -18,16 +18,21 @@ struct layer {
     grd_tensor *t[LAYER_TENSORS];
 };
 
-/* True if the tensors have no key but that of their gradient, and a dtype that the fused steps are for. */
+/* True if no key but that of a gradient takes part in a call with `t`: neither a batch, nor a tangent, nor autocast, which casts each product of the parts. */
+static bool has_plain_keys(const grd_tensor *t)
+{
+    return (grd_active_keys(grd_keys_of(t)) & ~(1u << GRD_KEY_LIFETIMES)) >> (GRD_KEY_AUTOGRAD + 1) == 0;
+}
+
+/* True if the tensors have plain keys, and a dtype that the fused steps are for. */
 static bool are_plain(grd_tensor *input, const struct layer *layer)
 {
     if (!grd_accelerations || grd_kernels->rnn[input->dtype] == NULL)
         return false;
-    bool plain = (grd_keys_of(input) & ~(1u << GRD_KEY_LIFETIMES)) >> (GRD_KEY_AUTOGRAD + 1) == 0;
+    bool plain = has_plain_keys(input);
     for (int i = 0; i < LAYER_TENSORS && plain; i++) {
         const grd_tensor *t = layer->t[i];
-        plain = t == NULL || ((grd_keys_of(t) & ~(1u << GRD_KEY_LIFETIMES)) >> (GRD_KEY_AUTOGRAD + 1) == 0 && t->dtype == input->dtype &&
-                              t->device == input->device);
+        plain = t == NULL || (has_plain_keys(t) && t->dtype == input->dtype && t->device == input->device);
     }
     return plain;
 }

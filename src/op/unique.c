@@ -53,7 +53,7 @@ static bool find_elements(struct grd_plan *p, grd_tensor *self, grd_tensor *elem
            grd_plan_result(p, grd_dims(counts ? runs : 0), GRD_INT64);
 }
 
-bool check_hidden_unique2(struct grd_plan *p, grd_tensor *self, bool sorted, bool return_inverse, bool return_counts)
+bool check_unique2(struct grd_plan *p, grd_tensor *self, bool sorted, bool return_inverse, bool return_counts)
 {
     (void)sorted; /* they always are */
     grd_tensor *ordered[2];

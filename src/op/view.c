@@ -97,7 +97,7 @@ grd_tensor *op_reshape(grd_tensor *self, grd_dims shape)
     grd_dims wanted = grd_dims_from(sizes, shape.n);
     if (grd_shape_view_strides(grd_sizes(self), self->strides, wanted, strides))
         return grd_view(self, wanted);
-    return grd_hidden_unsafe_view(grd_clone(self, .memory_format = "contiguous"), wanted);
+    return grd_unsafe_view(grd_clone(self, .memory_format = "contiguous"), wanted);
 }
 
 /* The sizes of `t` with others for those of dims first to past - 1. */

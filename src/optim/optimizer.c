@@ -86,8 +86,7 @@ static bool check_sgd(const double *o)
 
 static void call_sgd(const double *o, grd_tensors params, grd_tensors grads, grd_tensors buffers, bool first)
 {
-    grd_hidden_sgd_step(params, grads, buffers, o[LR], o[MOMENTUM], o[DAMPENING], o[SGD_DECAY], o[NESTEROV] != 0, o[SGD_MAXIMIZE] != 0,
-                        first);
+    grd_sgd_step(params, grads, buffers, o[LR], o[MOMENTUM], o[DAMPENING], o[SGD_DECAY], o[NESTEROV] != 0, o[SGD_MAXIMIZE] != 0, first);
 }
 
 /* Moves the parameters that have no buffer yet, with their gradients, behind the others; returns how many have one. */
@@ -171,10 +170,9 @@ static void step_adam(const struct kind *kind, struct group *group, struct param
         start_adam(chosen[i], amsgrad);
     if (grd_pending())
         return;
-    grd_hidden_adam_step(list_of(chosen, n, PARAMETER), grd_tensors_from(grads, n), list_of(chosen, n, EXP_AVG),
-                         list_of(chosen, n, EXP_AVG_SQ), amsgrad ? list_of(chosen, n, MAX_EXP_AVG_SQ) : (grd_tensors){0},
-                         list_of(chosen, n, STEP), o[LR], o[BETA1], o[BETA2], o[ADAM_DECAY], o[EPS], amsgrad, o[ADAM_MAXIMIZE] != 0,
-                         kind->decoupled);
+    grd_adam_step(list_of(chosen, n, PARAMETER), grd_tensors_from(grads, n), list_of(chosen, n, EXP_AVG), list_of(chosen, n, EXP_AVG_SQ),
+                  amsgrad ? list_of(chosen, n, MAX_EXP_AVG_SQ) : (grd_tensors){0}, list_of(chosen, n, STEP), o[LR], o[BETA1], o[BETA2],
+                  o[ADAM_DECAY], o[EPS], amsgrad, o[ADAM_MAXIMIZE] != 0, kind->decoupled);
 }
 
 static const struct option adam_options[] = {

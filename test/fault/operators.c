@@ -238,8 +238,8 @@ static void check_values(const struct attempt *a, const struct results *got, con
 /* True for functions over lists that are made of operators in place: they write one tensor after the other, so those before the failure are written. */
 static bool writes_lists(const char *name)
 {
-    return (strncmp(name, "_foreach_", 9) == 0 && strstr(name, "_inplace") != NULL) || strncmp(name, "_amp_foreach_", 13) == 0 ||
-           strcmp(name, "_adafactor_step") == 0 || strcmp(name, "_muon_step") == 0;
+    return (strncmp(name, "foreach_", 8) == 0 && strstr(name, "_inplace") != NULL) || strncmp(name, "amp_foreach_", 12) == 0 ||
+           strcmp(name, "adafactor_step") == 0 || strcmp(name, "muon_step") == 0;
 }
 
 /* One allocation fails. False when the call does not make that many. */

@@ -682,7 +682,7 @@ static bool writes_arguments(const char *name)
 {
     const size_t length = strlen(name);
     return (length > 5 && strcmp(name + length - 5, "_step") == 0) || strstr(name, "batch_norm") != NULL ||
-           strncmp(name, "_foreach_", 9) == 0 || strncmp(name, "_amp_foreach_", 13) == 0 || strcmp(name, "_amp_update_scale") == 0 ||
+           strncmp(name, "foreach_", 8) == 0 || strncmp(name, "amp_foreach_", 12) == 0 || strcmp(name, "amp_update_scale") == 0 ||
            strncmp(name, "_running", 8) == 0 || strcmp(name, "embedding_renorm") == 0 || strcmp(name, "instance_norm") == 0;
 }
 

@@ -6,7 +6,7 @@ import pytest
 
 import binding as g
 from oracle import torch
-from test_torch import OPERATORS, as_list, oracle, torch_call
+from test_torch import OPERATORS, OWN, as_list, oracle, torch_call
 from codegen.samples import evaluate, sample_texts
 
 TRIALS = 30
@@ -23,9 +23,12 @@ SIZE_ONE = {
 
 # Not compared.
 DIFFERENT = {
+    **OWN,
     "as_strided": "its samples are for one layout",
     **{name: "with one channel and one tap they show which way PyTorch took" for name in ("conv1d", "conv1d_padded", "conv_transpose1d")},
-    **{name: "PyTorch has it as a part of a backward alone" for name in ("convolution_input", "convolution_weight")},
+    **{name: "PyTorch has it as a part of a backward alone" for name in (
+        "convolution_input", "convolution_weight", "window_scatter", "window_gather", "avg_pool_backward", "adaptive_avg_pool_backward", "linear_scan", "attention_scores")},
+    **{name: "in place, and of a copy in PyTorch's" for name in OPERATORS if name.startswith(("foreach_", "amp_")) and name.endswith(("_inplace", "_scale", "_unscale"))},
     **{name: "PyTorch's oneDNN corrupts memory where the dtypes of params differ from the input's" for name in ("lstm", "lstm_packed", "gru", "gru_packed")},
     "gru_cell": "PyTorch's follows the state; here the result is contiguous",
     "local_response_norm": "made of other operators than PyTorch's",
@@ -36,6 +39,7 @@ DIFFERENT = {
     "rrelu": "PyTorch's result is contiguous; here it has the strides of its input, as those of the other activations",
     "conj": "computes at once: docs/differences.md",
     "weight_norm": "PyTorch's kernel for the first and the last dimension gives contiguous tensors, its parts for others keep the strides of v",
+    "prelu_kernel": "made of other operators than PyTorch's, of which none broadcasts",
     "soft_margin_loss": "PyTorch fills a tensor that it has made empty, and its strides are left to the order in which that happens",
 }
 

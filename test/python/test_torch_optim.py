@@ -47,7 +47,7 @@ def test_sgd(options, dtype):
     """Bit for bit."""
     full = {"momentum": 0, "dampening": 0, "weight_decay": 0, "nesterov": False, "maximize": False, **options}
     with g.scope():
-        parameters, ours = train(torch.optim.SGD, "_sgd_step", {"lr": 0.07, **options}, dtype, ["momentum_buffers"] if full["momentum"] else [],
+        parameters, ours = train(torch.optim.SGD, "sgd_step", {"lr": 0.07, **options}, dtype, ["momentum_buffers"] if full["momentum"] else [],
                                  lambda count: {"momentum_buffers": [], "lr": 0.07, "first": count == 0, **full})
         check(parameters, ours, 0 if FUSED else 16)
 
@@ -63,7 +63,7 @@ def test_adam(options, dtype):
     with g.scope():
         steps = [to_gradus(torch.zeros(())) for _ in SIZES]
         names = ["exp_avgs", "exp_avg_sqs"] + ["max_exp_avg_sqs"] * full["amsgrad"]
-        parameters, ours = train(torch.optim.AdamW if decoupled else torch.optim.Adam, "_adam_step", {"lr": 0.01, **options}, dtype, names,
+        parameters, ours = train(torch.optim.AdamW if decoupled else torch.optim.Adam, "adam_step", {"lr": 0.01, **options}, dtype, names,
                                  lambda count: {"max_exp_avg_sqs": [], "steps": steps, "lr": 0.01, "beta1": beta1, "beta2": beta2, "decoupled": decoupled, **full})
         assert [g.numpy_of(s) for s in steps] == [STEPS] * len(SIZES)
         check(parameters, ours, 4)
@@ -82,10 +82,10 @@ def test_what_does_not_belong_together_is_refused_before_anything_is_written():
                  (([p, integers], [p, integers], []), "parameters must be floating point or complex, not int64")]
         for (params, grads, buffers), text in cases:
             with pytest.raises(g.GradusError) as error:
-                g.call("_sgd_step", {"params": params, "grads": grads, "momentum_buffers": buffers, **numbers})
-            assert str(error.value) == text
+                g.call("sgd_step", {"params": params, "grads": grads, "momentum_buffers": buffers, **numbers})
+            assert str(error.value) == f"sgd_step: {text}"
         with pytest.raises(g.GradusError) as error:
-            g.call("_adam_step", {"params": [p], "grads": [p], "exp_avgs": [p], "exp_avg_sqs": [p], "max_exp_avg_sqs": [], "steps": [long], "lr": 1.0, "beta1": 0.9,
+            g.call("adam_step", {"params": [p], "grads": [p], "exp_avgs": [p], "exp_avg_sqs": [p], "max_exp_avg_sqs": [], "steps": [long], "lr": 1.0, "beta1": 0.9,
                                   "beta2": 0.9, "weight_decay": 0.0, "eps": 0.0, "amsgrad": False, "maximize": False, "decoupled": False})
-        assert str(error.value) == "steps[0] must be one floating point number"
+        assert str(error.value) == "adam_step: steps[0] must be one floating point number"
         assert numpy.all(g.numpy_of(p) == 1)

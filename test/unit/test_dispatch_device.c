@@ -196,7 +196,7 @@ static void a_failed_load_takes_its_device_back(void **state)
     assert_int_equal(grd_error_get(), GRD_ERROR_NOT_IMPLEMENTED);
     grd_error_clear();
     on(GRD_CPU, left);
-    expect_error(GRD_ERROR_RUNTIME, "to: the plug-in of this tensor's device failed to load");
+    expect_error(GRD_ERROR_RUNTIME, "to: to_copy: the plug-in of this tensor's device failed to load");
     const int64_t there = protected_blocks;
     grd_drop(left);
     assert_int_equal(protected_blocks, there);

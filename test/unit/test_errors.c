@@ -289,9 +289,9 @@ static void indices(void)
     refused(grd_index_add_(one, 0, two, grd_zeros(grd_dims(2))),
             "RuntimeError: index_add: index 2 is out of bounds for dimension 0 with size 1");
     refused(grd_embedding(x, two), "IndexError: embedding: index out of range in self");
-    refused(grd_nll_loss(x, grd_add_scalar(two, grd_int(1))), "IndexError: nll_loss: Target 3 is out of bounds.");
-    refused(grd_nll_loss(x, negative), "IndexError: nll_loss: Target -1 is out of bounds.");
-    refused(grd_nll_loss(x, ints), "ValueError: nll_loss: Expected input batch_size (2) to match target batch_size (3).");
+    refused(grd_nll_loss(x, grd_add_scalar(two, grd_int(1))), "IndexError: nll_loss: nll_loss_forward: Target 3 is out of bounds.");
+    refused(grd_nll_loss(x, negative), "IndexError: nll_loss: nll_loss_forward: Target -1 is out of bounds.");
+    refused(grd_nll_loss(x, ints), "ValueError: nll_loss: nll_loss_forward: Expected input batch_size (2) to match target batch_size (3).");
     refused(grd_one_hot(two, .num_classes = 2), "RuntimeError: one_hot: Class values must be smaller than num_classes.");
     refused(grd_max(grd_zeros(grd_dims(0))),
             "RuntimeError: max: Expected reduction dim to be specified for input.numel() == 0. Specify the reduction "
@@ -537,7 +537,7 @@ static void words(void)
     refused(grd_mse_loss(v, v, .reduction = "avg"),
             "ValueError: mse_loss: avg is not a valid value for reduction: \"none\", \"mean\" or \"sum\"");
     refused(grd_nll_loss(x, grd_zeros(grd_dims(2), .dtype = GRD_INT64), .reduction = "avg"),
-            "ValueError: nll_loss: avg is not a valid value for reduction: \"none\", \"mean\" or \"sum\"");
+            "ValueError: nll_loss: nll_loss_forward: avg is not a valid value for reduction: \"none\", \"mean\" or \"sum\"");
     refused(grd_cross_entropy(x, grd_zeros(grd_dims(2), .dtype = GRD_INT64), .reduction = ""),
             "ValueError: cross_entropy:  is not a valid value for reduction: \"none\", \"mean\" or \"sum\"");
     refused(grd_div(v, v, .rounding_mode = "up"),

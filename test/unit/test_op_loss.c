@@ -159,11 +159,11 @@ static void test_errors(void **state)
     (void)state;
     grd_tensor *x = random_input(grd_dims(N, C)), *target = grd_from_data((const int64_t[]){0, 5, 1}, grd_dims(N), GRD_INT64);
     grd_nll_loss(x, target);
-    expect_error(GRD_ERROR_INDEX, "nll_loss: Target 5 is out of bounds.");
+    expect_error(GRD_ERROR_INDEX, "nll_loss: nll_loss_forward: Target 5 is out of bounds.");
     grd_nll_loss(x, grd_zeros(grd_dims(2), .dtype = GRD_INT64));
-    expect_error(GRD_ERROR_VALUE, "nll_loss: Expected input batch_size (3) to match target batch_size (2).");
+    expect_error(GRD_ERROR_VALUE, "nll_loss: nll_loss_forward: Expected input batch_size (3) to match target batch_size (2).");
     grd_nll_loss(x, grd_zeros(grd_dims(N)));
-    expect_error(GRD_ERROR_RUNTIME, "nll_loss: expected target dtype to be Long or Byte, but got Float");
+    expect_error(GRD_ERROR_RUNTIME, "nll_loss: nll_loss_forward: expected target dtype to be Long or Byte, but got Float");
     grd_cross_entropy(x, grd_zeros(grd_dims(N), .dtype = GRD_INT64), .label_smoothing = 1.5);
     expect_error(GRD_ERROR_RUNTIME, "cross_entropy: label_smoothing must be between 0.0 and 1.0. Got: 1.5");
     grd_mse_loss(x, x, .reduction = "xyz");

@@ -8,6 +8,7 @@ Questions are answered as PyTorch answers them without CUDA; what would need a d
 Traceback (most recent call last):
 AssertionError: Gradus not compiled with CUDA enabled
 """
+from gradus import _stand_ins
 from gradus.cuda import amp, memory, random
 from gradus.cuda._absent import refuse as _refuse
 from gradus.cuda._tensor_types import (BFloat16Tensor, BoolTensor, ByteTensor, CharTensor, DoubleTensor, FloatTensor, HalfTensor, IntTensor,
@@ -15,12 +16,20 @@ from gradus.cuda._tensor_types import (BFloat16Tensor, BoolTensor, ByteTensor, C
 from gradus.cuda.memory import empty_cache, max_memory_allocated, max_memory_reserved, mem_get_info, memory_allocated, memory_reserved
 from gradus.cuda.random import get_rng_state, get_rng_state_all, manual_seed, manual_seed_all, seed, seed_all
 
-__all__ = ["BFloat16Tensor", "BoolTensor", "ByteTensor", "CharTensor", "DoubleTensor", "FloatTensor", "HalfTensor", "IntTensor",
-           "LongTensor", "ShortTensor", "amp", "current_device", "current_stream", "device_count", "empty_cache", "get_arch_list",
+__all__ = ["AcceleratorError", "BFloat16Tensor", "BoolTensor", "ByteTensor", "CharTensor", "DoubleTensor", "FloatTensor", "HalfTensor", "IntTensor",
+           "LongTensor", "OutOfMemoryError", "ShortTensor", "amp", "current_device", "current_stream", "device_count", "empty_cache", "get_arch_list",
            "get_device_capability", "get_device_name", "get_device_properties", "get_rng_state", "get_rng_state_all", "init",
            "is_available", "is_bf16_supported", "is_initialized", "manual_seed", "manual_seed_all", "max_memory_allocated",
            "max_memory_reserved", "mem_get_info", "memory", "memory_allocated", "memory_reserved", "random", "seed", "seed_all",
            "set_device", "synchronize"]
+
+
+class OutOfMemoryError(RuntimeError):
+    """Never raised: there is no device whose memory could be short."""
+
+
+class AcceleratorError(RuntimeError):
+    """Never raised."""
 
 
 def is_available():
@@ -86,3 +95,6 @@ def get_device_capability(device=None):
 def get_device_properties(device=None):
     """Raises AssertionError."""
     _refuse()
+
+
+__getattr__ = _stand_ins.of_module(__name__)

@@ -12,7 +12,7 @@ __all__ = ["Multinomial"]
 class Multinomial(_OfCategorical):
     """How often each index occurs among `total_count` of Categorical(probs, logits)."""
 
-    _batched = {"_categorical": 0}
+    _batched = {"_categorical": 0, "_binomial": 1}
     _shared = ("total_count",)
 
     def __init__(self, total_count=1, probs=None, logits=None, validate_args=None):
@@ -20,6 +20,7 @@ class Multinomial(_OfCategorical):
             raise NotImplementedError("inhomogeneous total_count is not supported")
         self.total_count = total_count
         self._categorical = Categorical(probs=probs, logits=logits)
+        self._binomial = Binomial(total_count, probs=self.probs)  # of each index alone
         super().__init__(self._categorical.batch_shape, self._categorical.param_shape[-1:], validate_args=validate_args)
 
     @constraints.dependent_property(is_discrete=True, event_dim=1)
@@ -41,9 +42,8 @@ class Multinomial(_OfCategorical):
 
     def entropy(self):
         n = gradus.tensor(self.total_count)
-        binomial = Binomial(self.total_count, probs=self.probs)
-        counts = binomial.enumerate_support(expand=False)[1:]
-        doubles = (gradus.exp(binomial.log_prob(counts)) * gradus.lgamma(counts + 1)).sum([0, -1])
+        counts = self._binomial.enumerate_support(expand=False)[1:]
+        doubles = (gradus.exp(self._binomial.log_prob(counts)) * gradus.lgamma(counts + 1)).sum([0, -1])
         return n * self._categorical.entropy() - gradus.lgamma(n + 1) + doubles
 
     def log_prob(self, value):

@@ -19,8 +19,8 @@ def vmap(func, in_dims=0, out_dims=0, randomness="error", *, chunk_size=None):
         randomness: what random functions do: "error", "different" numbers for each element, or the "same" for all.
         chunk_size: as many elements at once; None: all.
 
-    Inside, the size of a tensor is that of one element, and what depends on values of elements, such as item() or nonzero(), is refused. There is one level: a vmap inside a vmap is
-    a RuntimeError.
+    Inside, the size of a tensor is that of one element, and what depends on values of elements, such as item() or nonzero(), is refused. There is one level: a vmap inside a vmap
+    calls func for one element after another, each time for the whole batch of the outer one, whose randomness counts.
 
     >>> a, b = gradus.tensor([[1.0, 2.0], [3.0, 4.0]]), gradus.tensor([10.0, 100.0])
     >>> gradus.func.vmap(gradus.dot, in_dims=(0, None))(a, b)
@@ -35,6 +35,9 @@ def vmap(func, in_dims=0, out_dims=0, randomness="error", *, chunk_size=None):
     def wrapped(*args, **kwargs):
         _check_out_dims(func, out_dims)
         batch_size, dims, leaves, spec = _batched_inputs(func, in_dims, args)
+
+        if _C._batch_size() >= 0:
+            return _one_by_one(functools.partial(func, **kwargs), out_dims, randomness, batch_size, dims, leaves, spec)
 
         def run(size, leaves):
             _C._batch_begin(size, randomness)
@@ -117,6 +120,13 @@ def _check_out_dims(func, out_dims):
 
 def _results(func, out_dims, outputs):
     """The results with the batch in its dimension, and what _chunked puts them together with: (tree, leaves, dims, spec)."""
+    leaves, dims, spec = _with_out_dims(func, out_dims, outputs)
+    leaves = [_result(_name(func), leaf, dim) for leaf, dim in zip(leaves, dims)]
+    return tree_unflatten(leaves, spec), leaves, dims, spec
+
+
+def _with_out_dims(func, out_dims, outputs):
+    """The leaves of the outputs, for each the dimension of the batch or None, and the spec. ValueError: out_dims has another structure."""
     leaves, spec = tree_flatten(outputs)
     single = isinstance(outputs, gradus.Tensor) and isinstance(out_dims, tuple) and len(out_dims) == 1
     dims = list(out_dims) if single else _broadcast_to_and_flatten(out_dims, spec)
@@ -125,8 +135,7 @@ def _results(func, out_dims, outputs):
             f"vmap({_name(func)}, ..., out_dims={out_dims})(<inputs>): out_dims is not compatible with the structure of `outputs`. "
             f"out_dims has structure {tree_flatten(out_dims)[1]} but outputs has structure {spec}."
         )
-    leaves = [_result(_name(func), leaf, dim) for leaf, dim in zip(leaves, dims)]
-    return tree_unflatten(leaves, spec), leaves, dims, spec
+    return leaves, dims, spec
 
 
 def _result(name, leaf, dim):
@@ -137,6 +146,21 @@ def _result(name, leaf, dim):
     if not isinstance(leaf, gradus.Tensor):
         raise ValueError(f"vmap({name}, ...): `{name}` must only return Tensors, got type {type(leaf)}. Did you mean to set out_dims= to None for output?")
     return _C._unbatch(leaf, dim)
+
+
+def _one_by_one(func, out_dims, randomness, size, dims, leaves, spec):
+    """The results of a vmap inside of another: func is called for each element."""
+    if size == 0:
+        raise RuntimeError("vmap: a vmap inside of another one needs an element")
+    state, calls = get_rng_state() if randomness == "same" else None, []
+    for i in range(size):
+        if state is not None:
+            set_rng_state(state)
+        inputs = [leaf if dim is None else leaf.select(dim, i) for leaf, dim in zip(leaves, dims)]
+        calls.append(_with_out_dims(func, out_dims, func(*tree_unflatten(inputs, spec))))
+    _, out_dims, spec = calls[0]
+    columns = zip(*(call[0] for call in calls))
+    return tree_unflatten([column[0] if dim is None else gradus.stack(column, dim) for column, dim in zip(columns, out_dims)], spec)
 
 
 def _chunked(run, batch_size, chunk_size, dims, leaves, randomness):

@@ -49,6 +49,12 @@ class Adagrad(GroupStep):
         for group in self.param_groups:
             self._start_all(group["params"], [self.state[param] for param in group["params"]], group)
 
+    def share_memory(self):
+        """Moves the sums to memory that processes share, for training by several at once."""
+        for group in self.param_groups:
+            for param in group["params"]:
+                self.state[param]["sum"].share_memory_()
+
     def _start(self, param, state, group):
         value = group["initial_accumulator_value"]
         state["sum"] = gradus.full_like(param, complex(value, value) if param.is_complex() else value, requires_grad=False)

@@ -5,6 +5,7 @@ from enum import Enum
 
 import gradus
 from gradus import _C, _stand_ins
+from gradus.amp.autocast_mode import autocast, get_autocast_dtype, is_autocast_enabled
 from gradus.autograd.graph import leaves_of
 from gradus.random import fork_rng, get_rng_state, set_rng_state
 
@@ -66,6 +67,7 @@ def checkpoint(function, *args, use_reentrant=None, context_fn=noop_context_fn, 
     if not gradus.is_grad_enabled():
         return function(*args, **kwargs)
     state = get_rng_state() if preserve_rng_state else None
+    casting = autocast("cpu", get_autocast_dtype("cpu"), is_autocast_enabled("cpu"), _C.is_autocast_cache_enabled())
     inputs = [_detached(arg) for arg in args]
     around_first, around_second = context_fn()
     with around_first:
@@ -75,7 +77,7 @@ def checkpoint(function, *args, use_reentrant=None, context_fn=noop_context_fn, 
     leaves = [leaf for leaf in leaves_of(tensors) if not any(leaf is tensor for tensor in inputs)]
 
     def call_again(*inputs):
-        with fork_rng(enabled=preserve_rng_state), around_second:
+        with fork_rng(enabled=preserve_rng_state), casting, around_second:
             if preserve_rng_state:
                 set_rng_state(state)
             return _tensors(function(*inputs, **kwargs))

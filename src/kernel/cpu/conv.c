@@ -11,7 +11,7 @@ enum { MOST_VECTORS = 4, TILE_SUMS = 24 };
 #else
 enum { MOST_VECTORS = 3, TILE_SUMS = 12 };
 #endif
-enum { MOST_TILE_ROWS = 8 };
+enum { MOST_TILE_ROWS = 12 };
 
 /* Rows of a tile of so many vectors: as many as registers hold the sums of, and addresses. */
 INLINE int rows_beside(int vectors)
@@ -27,7 +27,7 @@ INLINE void tile(int rows, int vectors, const struct grd_conv_block *b, int64_t 
     vector sum[MOST_TILE_ROWS][MOST_VECTORS];
     const int64_t width = vectors * LANES;
     lane *const sums = (lane *)b->sums + first * width;
-#pragma GCC unroll 8
+#pragma GCC unroll 12
     for (int r = 0; r < rows; r++) {
         const int64_t at = r < n ? r : n - 1;
         row[r] = (const lane *)b->seen + b->rows[first + at];
@@ -45,11 +45,9 @@ INLINE void tile(int rows, int vectors, const struct grd_conv_block *b, int64_t 
         vector x[MOST_VECTORS];
 #pragma GCC unroll 4
         for (int v = 0; v < vectors; v++) {
-            if (VECTOR_BYTES == 64)
-                __builtin_prefetch(panel + AHEAD * width + v * LANES);
             x[v] = load_vector(panel + v * LANES);
         }
-#pragma GCC unroll 8
+#pragma GCC unroll 12
         for (int r = 0; r < rows; r++) {
             const lane a = row[r][tap];
 #pragma GCC unroll 4
@@ -57,7 +55,7 @@ INLINE void tile(int rows, int vectors, const struct grd_conv_block *b, int64_t 
                 sum[r][v] += a * x[v];
         }
     }
-#pragma GCC unroll 8
+#pragma GCC unroll 12
     for (int r = 0; r < rows; r++)
         if (r < n)
 #pragma GCC unroll 4
@@ -241,12 +239,16 @@ INLINE void line_tile(int rows, int vectors, bool whole, const struct grd_conv_l
             sum[r][v] = (vector){0} + (bias != NULL ? bias[r] : 0);
     for (int64_t k = 0; k < l->depth; k++, weights += rows) {
         const lane *const from = seen + l->taps[k];
+        vector x[MOST_LINE_VECTORS];
 #pragma GCC unroll 8
-        for (int v = 0; v < vectors; v++) {
-            const vector x = whole ? load_vector(from + v * LANES) : load_lanes(from, mask);
+        for (int v = 0; v < vectors; v++)
+            x[v] = whole ? load_vector(from + v * LANES) : load_lanes(from, mask);
 #pragma GCC unroll 8
-            for (int r = 0; r < rows; r++)
-                sum[r][v] += weights[r] * x;
+        for (int r = 0; r < rows; r++) {
+            const lane weight = weights[r];
+#pragma GCC unroll 8
+            for (int v = 0; v < vectors; v++)
+                sum[r][v] += weight * x[v];
         }
     }
 #pragma GCC unroll 8
@@ -276,8 +278,8 @@ INLINE void lines_of_rows(int rows, const struct grd_conv_line *l)
     const int vectors = vectors_beside(rows);
     for (int64_t line = 0; line < l->lines; line++) {
         int64_t first = line_tiles(rows, vectors, l, line, 0);
-        if (vectors > 3)
-            first = line_tiles(rows, vectors / 2, l, line, first);
+        if (vectors > 2)
+            first = line_tiles(rows, (vectors + 1) / 2, l, line, first);
         if (vectors > 1)
             first = line_tiles(rows, 1, l, line, first);
         if (first < l->n)
@@ -286,8 +288,8 @@ INLINE void lines_of_rows(int rows, const struct grd_conv_line *l)
 }
 
 /* Adds what a chain of `count` taps sees from `lines` lines, each of `vectors` vectors: all that is loaded is multiplied with each tap. */
-INLINE void add_chain(int count, int lines, int vectors, const struct grd_conv_line *l, const struct grd_conv_chain *chain, const lane *seen,
-                      int64_t last, lane_mask mask, vector sum[MOST_LINE_VECTORS][MOST_LINE_VECTORS])
+INLINE void add_chain(int count, int lines, int vectors, const struct grd_conv_line *l, const struct grd_conv_chain *chain,
+                      const lane *seen, int64_t last, lane_mask mask, vector sum[MOST_LINE_VECTORS][MOST_LINE_VECTORS])
 {
     vector weights[GRD_CONV_CHAIN];
 #pragma GCC unroll 3
@@ -398,6 +400,23 @@ static void line(const struct grd_conv_line *l)
     }
 }
 
+/* To every second place. */
+INLINE void put_apart(int64_t n, const lane *from, lane *to)
+{
+    int64_t i = 0;
+#if defined(__AVX512F__)
+    for (; i < n; i += LANES) {
+        const int64_t rest = n - i;
+        const vector x = load_lanes(from + i, first_lanes(rest < LANES ? rest : LANES));
+        store_lanes(to + 2 * i, 0x5555 & first_lanes(rest < LANES / 2 ? 2 * rest : LANES), low_pairs(x, x));
+        if (rest > LANES / 2)
+            store_lanes(to + 2 * i + LANES, 0x5555 & first_lanes(rest < LANES ? 2 * rest - LANES : LANES), high_pairs(x, x));
+    }
+#endif
+    for (; i < n; i++)
+        to[2 * i] = from[i];
+}
+
 static void put(const struct grd_conv_put *p)
 {
     const lane *from = (const lane *)p->sums;
@@ -409,6 +428,8 @@ static void put(const struct grd_conv_put *p)
             copy_neighbours(p->columns, rest, from, to);
         else if (p->parts == 2 && p->step == 1)
             put_pairs(p->columns, pair, from, from + p->part, to);
+        else if (p->parts == 1 && p->step == 2)
+            put_apart(p->columns, from, to);
         else
             for (int64_t part = 0; part < p->parts; part++)
                 for (int64_t j = part; j < p->columns; j += p->parts)
@@ -497,5 +518,12 @@ static void add_lanes(int64_t n, const char *sums, char *to)
 }
 
 extern const struct grd_conv_row GRD_TYPED(grd_conv_row);
-const struct grd_conv_row GRD_TYPED(grd_conv_row) = {
-    .copy = copy, .multiply = multiply, .turn = turn, .line = line, .put = put, .dots = dots, .add_lanes = add_lanes, .lanes = LANES, .vectors = MOST_VECTORS};
+const struct grd_conv_row GRD_TYPED(grd_conv_row) = {.copy = copy,
+                                                     .multiply = multiply,
+                                                     .turn = turn,
+                                                     .line = line,
+                                                     .put = put,
+                                                     .dots = dots,
+                                                     .add_lanes = add_lanes,
+                                                     .lanes = LANES,
+                                                     .vectors = MOST_VECTORS};

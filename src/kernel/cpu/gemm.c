@@ -481,6 +481,24 @@ static void direct(const struct grd_gemm *g)
     }
 }
 
+/* ---- Sums of rows --------------------------------------------------------------------------------------------------------------------- */
+
+static void add_rows(int64_t rows, int64_t n, char *to, int64_t to_row, int64_t step, const char *from, int64_t from_row)
+{
+    for (int64_t row = 0; row < rows; row++) {
+        lane *x = (lane *)to + row * to_row * PARTS;
+        const lane *y = (const lane *)from + row * from_row * PARTS;
+        if (step == 1) {
+            for (int64_t i = 0; i < n * PARTS; i++)
+                x[i] += y[i];
+            continue;
+        }
+        for (int64_t i = 0; i < n; i++)
+            for (int part = 0; part < PARTS; part++)
+                x[i * step * PARTS + part] += y[i * PARTS + part];
+    }
+}
+
 #if GRD_IS_FLOAT
 extern grd_small_gemm_kernel GRD_TYPED(grd_small_gemm);
 #endif
@@ -489,6 +507,7 @@ const struct grd_product_kernels GRD_TYPED(grd_product_kernels) = {.direct = dir
                                                                    .packed = packed,
                                                                    .pack = pack,
                                                                    .dot = dot,
+                                                                   .add_rows = add_rows,
 #if GRD_IS_FLOAT
                                                                    .small = GRD_TYPED(grd_small_gemm),
                                                                    .small_work = MASKED ? 64 * 64 * 64 : 16 * 16 * 16,

@@ -87,7 +87,7 @@ static void lines_cumprod(const struct grd_lines_block *b)
 }
 
 #if !GRD_IS_INTEGER
-static void lines_hidden_linear_scan(const struct grd_lines_block *b)
+static void lines_linear_scan(const struct grd_lines_block *b)
 {
     scan(b, 0, linear_step);
 }

@@ -126,3 +126,48 @@ def test_orthogonal(shape):
         module.manual_seed(0)
         made.append(np.array(module.nn.init.orthogonal_(module.empty(shape), 1.5).tolist()))
     np.testing.assert_allclose(*made, atol=2e-6)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("shape, reflections", [((4, 3), 3), ((3, 3), 2), ((2, 5, 4), 4), ((2, 3, 4, 2), 1)])
+def test_products_of_reflections(shape, reflections, dtype):
+    compare(lambda m, a, tau: m.linalg.householder_product(a, tau), [random(0, shape, dtype), random(1, (*shape[:-2], reflections), dtype)], dtype)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("shape", [(3, 3), (5, 3), (2, 3, 5), (0, 3), (2, 0, 3, 2)])
+def test_reflections(shape, dtype):
+    compare(lambda m, a: tuple(m.geqrf(a.detach())), [random(0, shape, dtype)], dtype, differentiate=False)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("shape", [(1, 1), (2, 2), (3, 4, 4), (2, 2, 3, 3), (0, 0), (0, 2, 2)])
+@pytest.mark.parametrize("size", [0.01, 0.4, 2.0])
+def test_matrix_exp(shape, size, dtype):
+    compare(lambda m, a: m.matrix_exp(a), [random(0, shape, dtype) * size], dtype)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "complex64"])
+def test_matrix_exp_of_matrices_of_any_size(dtype):
+    values = random(3, (6, 5, 5), "complex128" if dtype == "complex64" else "float64") * np.array([0, 1e-6, 0.1, 1, 4, 20])[:, None, None]
+    ours, theirs = (np.array(m.matrix_exp(m.tensor(values.tolist(), dtype=getattr(m, dtype))).tolist()) for m in (gradus, torch))
+    for a, b in zip(ours, theirs):
+        assert np.abs(a - b).max() <= (1e-12 if dtype == "float64" else 1e-4) * np.abs(b).max()
+    for wrong in (np.inf, np.nan, 1000.0):
+        a, b = (m.matrix_exp(m.full((2, 2), wrong)).tolist() for m in (gradus, torch))
+        np.testing.assert_equal(a, b)
+
+
+@pytest.mark.parametrize("call", [
+    lambda m: m.matrix_exp(m.ones(3)), lambda m: m.matrix_exp(m.ones(3, 4)), lambda m: m.matrix_exp(m.ones(2, 2, dtype=m.int64)), lambda m: m.geqrf(m.ones(3)),
+    lambda m: m.linalg.householder_product(m.ones(3), m.ones(2)), lambda m: m.linalg.householder_product(m.ones(3, 4), m.ones(2)),
+    lambda m: m.linalg.householder_product(m.ones(4, 3), m.ones(4)), lambda m: m.linalg.householder_product(m.ones(2, 4, 3), m.ones(3)),
+    lambda m: m.linalg.householder_product(m.ones(2, 4, 3), m.ones(3, 3)), lambda m: m.linalg.householder_product(m.ones(4, 3), m.ones(3, dtype=m.float64)),
+    lambda m: m.geqrf(m.ones(2, 2, requires_grad=True))[0].sum().backward()])
+def test_errors_of_reflections_and_exponentials(call):
+    texts = []
+    for module in (gradus, torch):
+        with pytest.raises(RuntimeError) as caught:
+            call(module)
+        texts.append(str(caught.value))
+    assert texts[1] in texts[0]

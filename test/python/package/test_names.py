@@ -171,3 +171,28 @@ def test_names_that_only_forward(t):
     yield sorted(state.items()), [attempt(part(t, "nn.modules.utils")._list_with_default, *args) for args in (([None, 3], [5, 6]), (4, [5]), ([1, 2], [3, 4]), ([None, 2], [7, 8, 9]))]
     net = t.func.replace_all_batch_norm_modules_(t.nn.Sequential(t.nn.BatchNorm1d(2), t.nn.Linear(2, 2)))
     yield sorted(net.state_dict()), net[0].track_running_stats
+
+
+@same(tolerance=1e-2)
+def test_checkpoints_inside_of_autocast(t):
+    """The second call casts as the first did, though backward is called outside."""
+    checkpoint, net, x = part(t, "utils.checkpoint").checkpoint, t.nn.Sequential(t.nn.Linear(3, 3), t.nn.Tanh()), t.ones(2, 3)
+    with t.autocast("cpu"):
+        y = checkpoint(net, x, use_reentrant=False)
+    y.float().sum().backward()
+    yield y, net[0].weight.grad
+
+
+def test_errors_of_devices_are_classes():
+    """Programs name them in except clauses."""
+    assert gradus.OutOfMemoryError is gradus.cuda.OutOfMemoryError and issubclass(gradus.OutOfMemoryError, RuntimeError)
+    with pytest.raises(NotImplementedError, match="gradus.cuda.Event: there is no CUDA"):
+        gradus.cuda.Event(enable_timing=True)
+
+
+@pytest.mark.filterwarnings("ignore:.*cummulative_sizes")
+@same
+def test_lengths_of_concatenated_data(t):
+    concat = part(t, "utils.data").ConcatDataset
+    data = concat([range(3), range(2)])
+    yield concat.cumsum([[1, 2], [3]]), data.cumulative_sizes, data.cummulative_sizes

@@ -13,7 +13,7 @@ DTYPES = ["bool", "uint8", "int8", "int16", "int32", "int64", "float16", "bfloat
 # docs/differences.md: PyTorch converts into any dtype here, and then refuses some for want of a kernel.
 LOSES = {"sum", "prod", "mean", "nansum", "nanmean", "logsumexp", "cumsum", "cumprod", "var", "std", "linspace"}
 # Where PyTorch's words depend on which of its functions does the work, or are those of an internal check.
-WORDS = {"cholesky", "cholesky_ex", "cholesky_inverse", "cholesky_solve", "solve_triangular", "mvlgamma", "max", "min", "mv", "matmul", "inner", "median", "searchsorted", "bucketize", "heaviside", "diag", "mean", "logsumexp", "abs", "absolute", "lerp"}
+WORDS = {"geqrf", "householder_product", "orgqr", "cholesky", "cholesky_ex", "cholesky_inverse", "cholesky_solve", "solve_triangular", "mvlgamma", "max", "min", "mv", "matmul", "inner", "median", "searchsorted", "bucketize", "heaviside", "diag", "mean", "logsumexp", "abs", "absolute", "lerp"}
 # PyTorch writes out= in several ways, by the shapes and dtypes of the arguments, and takes another dtype or warns in some of them.
 SEVERAL_WAYS = {"diff", "matmul", "inner", "lerp", "abs", "absolute"}
 

@@ -158,8 +158,9 @@ def test_futures(t):
     doubled, seen = future.then(lambda done: done.value() * 2), []
     future.add_done_callback(lambda done: seen.append(done.value()))
     yield future.done()
-    threading.Timer(0.01, future.set_result, [4]).start()
-    yield future.wait(), doubled.wait(), seen, future.done(), attempt(future.set_result, 3)[0]
+    timer = threading.Timer(0.01, future.set_result, [4])
+    timer.start()
+    yield future.wait(), doubled.wait(), timer.join(), seen, future.done(), attempt(future.set_result, 3)[0]
     failed = futures.Future()
     failed.set_exception(ValueError("no"))
     yield attempt(failed.wait), attempt(failed.set_exception, 3), futures.wait_all([future, doubled]), len(futures.collect_all([future]).wait())

@@ -101,6 +101,7 @@ torch.broadcast_shapes(torch.Size([1]), (0,))
 torch.broadcast_tensors(torch.zeros(2,1),torch.zeros(3))[0].shape
 type(torch.broadcast_tensors(torch.zeros(2,1),torch.zeros(3)))
 torch.broadcast_tensors()
+[y is s for x in [torch.zeros(2, 3)] for s in [x, torch.zeros(3)] for y in torch.broadcast_tensors(x, s)]
 torch.broadcast_tensors(torch.zeros(2),torch.zeros(3))
 torch.broadcast_tensors(torch.zeros(2),3)
 torch.broadcast_tensors([torch.zeros(2),torch.zeros(1)])

@@ -74,7 +74,8 @@ class _Orthogonal(Module):
         if self.orthogonal_map == _OrthMaps.matrix_exp:
             return gradus.matrix_exp(skew)[..., :k]
         identity = gradus.eye(n, dtype=skew.dtype, device=skew.device)
-        return gradus.linalg.solve(gradus.add(identity, skew, alpha=-0.5), gradus.add(identity, skew, alpha=0.5))[..., :k]
+        q, r = gradus.linalg.qr(gradus.add(identity, skew, alpha=-0.5))
+        return gradus.linalg.solve_triangular(r, q.mH @ gradus.add(identity, skew, alpha=0.5), upper=True)[..., :k]
 
     def _reflected(self, X):
         """The product of the reflections that the columns below the diagonal describe; the diagonal holds signs."""

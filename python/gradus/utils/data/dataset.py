@@ -136,7 +136,7 @@ class ConcatDataset(Dataset[T_co]):
             raise AssertionError("datasets should not be an empty iterable")
         if any(isinstance(dataset, IterableDataset) for dataset in self.datasets):
             raise AssertionError("ConcatDataset does not support IterableDataset")
-        self.cumulative_sizes = list(itertools.accumulate(map(len, self.datasets)))
+        self.cumulative_sizes = self.cumsum(self.datasets)
 
     def __len__(self):
         return self.cumulative_sizes[-1]
@@ -148,6 +148,21 @@ class ConcatDataset(Dataset[T_co]):
             index += len(self)
         which = bisect.bisect_right(self.cumulative_sizes, index)
         return self.datasets[which][index - self.cumulative_sizes[which - 1] if which else index]
+
+    @staticmethod
+    def cumsum(sequence):
+        """The lengths of data sets, added up one after another.
+
+        >>> ConcatDataset.cumsum(["ab", "c"])
+        [2, 3]
+        """
+        return list(itertools.accumulate(map(len, sequence)))
+
+    @property
+    def cummulative_sizes(self):
+        """cumulative_sizes under its older name."""
+        warnings.warn("`cummulative_sizes` attribute is renamed to `cumulative_sizes`", FutureWarning, stacklevel=2)
+        return self.cumulative_sizes
 
 
 class ChainDataset(IterableDataset):
