@@ -42,6 +42,7 @@ _REASONS = {
     "distributed.run": _LAUNCH,
     "distributed.tensor": "tensors are not sharded; there is one process",
     "export": "programs cannot be exported; save a state_dict with gradus.save",
+    "fx": "programs cannot be traced",
     "nn.attention.experimental": "there is no paged attention; use gradus.nn.attention.flex_attention",
     "nn.attention.varlen": "sequences of different lengths are not packed there; use a mask, or block masks of gradus.nn.attention.flex_attention",
     "nn.intrinsic": "models are not quantized",

@@ -327,7 +327,8 @@ grd_tensor *shortcut_lines(enum grd_lines_kernel_index index, grd_tensor *out, g
     block.columns = false;
     for (int i = 0; i < GRD_LINES_OPERANDS; i++) {
         const grd_tensor *t = i > 0 && i <= tensors.n ? tensors.data[i - 1] : self;
-        if (!grd_has(t, GRD_FLAG_CONTIGUOUS) || (t != self && (t->dtype != self->dtype || !grd_same_sizes(t, grd_sizes(self)))))
+        if (!grd_has(t, GRD_FLAG_CONTIGUOUS) ||
+            (t != self && (t->device != self->device || t->dtype != self->dtype || !grd_same_sizes(t, grd_sizes(self)))))
             return NULL;
         block.data[i] = t->data;
         block.step[i] = block.n;
