@@ -180,7 +180,8 @@ static PyMethodDef functions[] = {
      "broadcast_shapes($module, *shapes)\n--\n\nThe sizes that tensors of these sizes broadcast to. RuntimeError when they do not.\n\n"
      ">>> import gradus as torch\n>>> torch.broadcast_shapes((2, 1), (3,))\ntorch.Size([2, 3])"},
     {"broadcast_tensors", (PyCFunction)(void (*)(void))broadcast_tensors, METH_FASTCALL,
-     "broadcast_tensors($module, *tensors)\n--\n\nViews of the tensors in the sizes they broadcast to; one that has these is itself there. RuntimeError when they do not "
+     "broadcast_tensors($module, *tensors)\n--\n\nViews of the tensors in the sizes they broadcast to; one that has these is itself there. "
+     "RuntimeError when they do not "
      "broadcast."},
     PY_ENTRY(
         "meshgrid", meshgrid,
