@@ -132,7 +132,6 @@ static void find_copy(struct grd_conv_run *r)
     r->wave = r->is_local ? all : least * grd_conv_pieces(all / least, grd_conv_pieces(all / least, most));
 }
 
-/* All that follows from shapes; strides of the source are those of a copy. */
 /* True if places are to be the lanes: for few channels of the result, or for few products of each place, where rows are long. */
 static bool are_lines(const struct grd_conv_run *r)
 {
@@ -141,6 +140,7 @@ static bool are_lines(const struct grd_conv_run *r)
                                    r->c->places[GRD_CONV_DIMS - 1] >= 3 * lanes);
 }
 
+/* All that follows from shapes; strides of the source are those of a copy. */
 static void describe(const struct grd_conv *c, struct grd_conv_run *r)
 {
     const grd_dtype computed = grd_product_dtype(c->dtype);

@@ -2,7 +2,7 @@
  * its edge, from a copy with a border of zeros; taps and places are offsets into it.
  *
  *   panels   channels of the result are lanes of vectors (convolution_panels.c)
- *   lines    for results of few channels: places are lanes (convolution_lines.c)
+ *   lines    places are lanes: for results of few channels, and for long rows of places with few products each (convolution_lines.c)
  *
  * The elements of an image are computed in phases, by their remainders by the strides: those of one see the same taps. Places are one phase.
  *

@@ -1,5 +1,5 @@
-/* Convolutions whose results have few channels, of each group: see convolution_direct.h. Places are lanes of vectors. Depthwise ones are of this kind: each channel is a
- * group.
+/* Convolutions in which places are lanes of vectors: see convolution_direct.h. Depthwise ones are of this kind, since each channel is a group. Up to GRD_CONV_LINE_ROWS
+ * channels of the result are computed at a time, and stored where they belong without being turned.
  *
  * Where rows are short, places of a plane are counted as they lie in the source, whose rows are longer than theirs: so all that a block of rows sees is one line, and so
  * are its sums. Those between the rows are computed, but not written. Of an image the phases of the last dimension are computed side by side, and woven into its rows.

@@ -225,7 +225,8 @@ static void places_tasks(int64_t begin, int64_t end, void *context)
         for (int64_t at = 0; at < r->depth; at += r->step) {
             const int64_t depth = grd_least(r->step, r->depth - at);
             pack_places(r, group, at, depth, first, columns, slot.panels);
-            multiply(r, r->packed + group * r->packed_bytes + strips * at * r->size, &slot, r->rows, columns, depth, true, slot.sums, columns);
+            multiply(r, r->packed + group * r->packed_bytes + strips * at * r->size, &slot, r->rows, columns, depth, true, slot.sums,
+                     columns);
         }
         for (int64_t j = 0; j < columns;) {
             const int64_t sample = (first + j) / r->positions, at = (first + j) % r->positions,
@@ -306,11 +307,12 @@ static void fold_line(const struct run *r, int64_t tap, const char *line, char *
     }
     if (first[1] >= past[1] || first[2] >= past[2])
         return;
-    const int64_t row = c->stride[1] * c->image[2] * step, at = (first[1] * c->stride[1] + offset[1]) * c->image[2] + first[2] * c->stride[2] + offset[2];
+    const int64_t row = c->stride[1] * c->image[2] * step,
+                  at = (first[1] * c->stride[1] + offset[1]) * c->image[2] + first[2] * c->stride[2] + offset[2];
     for (int64_t i = first[0]; i < past[0]; i++)
         r->kernels->add_rows(past[1] - first[1], past[2] - first[2],
-                             plane + ((i * c->stride[0] + offset[0]) * c->image[1] * c->image[2] + at) * step * r->size, row, c->stride[2] * step,
-                             line + ((i * c->places[1] + first[1]) * c->places[2] + first[2]) * r->size, c->places[2]);
+                             plane + ((i * c->stride[0] + offset[0]) * c->image[1] * c->image[2] + at) * step * r->size, row,
+                             c->stride[2] * step, line + ((i * c->places[1] + first[1]) * c->places[2] + first[2]) * r->size, c->places[2]);
 }
 
 /* Planes of a wave, channel by channel of each sample. */
@@ -320,7 +322,8 @@ static void fold_tasks(int64_t begin, int64_t end, void *context)
     const struct wave *wave = &r->wave;
     const int64_t elements = grd_conv_product(r->c->image), all = wave->samples * r->positions;
     for (int64_t task = begin; task < end; task++) {
-        const int64_t sample = task / wave->channels, channel = task % wave->channels, row = r->group * r->c->inner + wave->channel + channel;
+        const int64_t sample = task / wave->channels, channel = task % wave->channels,
+                      row = r->group * r->c->inner + wave->channel + channel;
         char *const to = r->to + ((wave->sample + sample) * r->to_sample + row * r->to_row) * r->itemsize;
         char *const plane = r->planes != NULL ? r->planes + task * elements * r->size : to;
         const int64_t step = r->planes != NULL ? 1 : r->to_column;
@@ -345,7 +348,8 @@ static void find_wave(struct run *r)
 {
     const struct grd_conv *c = r->c;
     const int64_t taps = grd_conv_product(c->kernel), room = WAVE_BYTES / r->size, positions = grd_greatest(1, r->positions);
-    const int64_t elements = r->widen != NULL ? grd_greatest(1, grd_conv_product(c->image)) : 1, fit = grd_least(room / taps / positions, room / elements);
+    const int64_t elements = r->widen != NULL ? grd_greatest(1, grd_conv_product(c->image)) : 1,
+                  fit = grd_least(room / taps / positions, room / elements);
     r->wave.taps = at_least_one(room / positions, taps);
     r->wave.channels = r->wave.taps == taps ? at_least_one(fit, c->inner) : 1;
     r->wave.samples = r->wave.channels == c->inner ? at_least_one(fit / grd_greatest(1, c->inner), c->batch) : 1;
@@ -402,9 +406,9 @@ static struct run describe(const struct grd_conv *c)
 bool grd_conv_prepare(struct grd_plan *p)
 {
     const struct run r = describe(grd_conv_of(p));
-    p->scratch_bytes = (size_t)(r.c->groups * r.packed_bytes + r.line_bytes + r.plane_bytes +
-                                r.nslots * (r.panel_bytes + r.sums_bytes + r.rows_bytes)) +
-                       64;
+    p->scratch_bytes =
+        (size_t)(r.c->groups * r.packed_bytes + r.line_bytes + r.plane_bytes + r.nslots * (r.panel_bytes + r.sums_bytes + r.rows_bytes)) +
+        64;
     return true;
 }
 
@@ -426,8 +430,9 @@ static void run_waves(struct run *r)
             r->group = row / c->inner;
             for (int64_t tap = 0; tap < taps; tap += most.taps) {
                 const int64_t channel = row % c->inner;
-                r->wave = (struct wave){sample, grd_least(most.samples, c->batch - sample), channel, grd_least(most.channels, c->inner - channel),
-                                        tap, grd_least(most.taps, taps - tap)};
+                r->wave = (struct wave){sample,  grd_least(most.samples, c->batch - sample),
+                                        channel, grd_least(most.channels, c->inner - channel),
+                                        tap,     grd_least(most.taps, taps - tap)};
                 run_tasks(r, blocks_of_wave(r), line_tasks);
                 grd_parallel_for(0, r->wave.samples * r->wave.channels, 1, fold_tasks, r);
             }

@@ -1,4 +1,4 @@
-/* Convolution of one dtype at one instruction-set level: see kernel/conv.h. As in products (gemm.c) a tile of ROWS rows and up to 3 vectors of columns is held in
+/* Convolution of one dtype at one instruction-set level: see kernel/conv.h. As in products (gemm.c) a tile of some rows and vectors of columns is held in
  * registers; its rows are not packed but gathered, one element at a time, each of which is multiplied with all vectors.
  *
  * Invariant: a sum depends on its row, its column and the order of k alone. */
