@@ -42,7 +42,7 @@ def resolve(path, top="gradus"):
         try:
             for part in parts[cut:]:
                 value = getattr(value, part)
-            return value
+            return None if is_stand_in(value) else value
         except AttributeError:
             return None
     return None
