@@ -64,6 +64,10 @@ static bool take_weight(struct grd_conv *c, grd_dims weight)
         return grd_raise(GRD_ERROR_RUNTIME,
                          "Given groups=%lld, expected weight to be divisible by %lld at dimension 0, but got weight of size %s instead",
                          (long long)c->groups, (long long)c->groups, grd_list_text(weight));
+    int64_t channels;
+    if (__builtin_mul_overflow(c->groups, weight.data[1], &channels))
+        return grd_raise(GRD_ERROR_RUNTIME, "Given groups=%lld, weight of size %s has more channels than an int64 can count",
+                         (long long)c->groups, grd_list_text(weight));
     c->outer = weight.data[0] / c->groups;
     c->inner = weight.data[1];
     memcpy(c->kernel + GRD_CONV_DIMS - n, weight.data + 2, (size_t)n * sizeof *weight.data);
