@@ -230,19 +230,22 @@ static bool plan_reads(struct grd_plan *p, grd_tensor *seen, grd_tensor *multipl
 {
     struct grd_conv *c = grd_conv_of(p);
     c->is_channels_last = makes_channels_last(c, seen, multiplied);
-    grd_conv_choose(p);
-    p->prepare = c->is_direct ? grd_conv_prepare_direct : grd_conv_prepare;
-    const bool by_strides = c->is_direct && !(c->is_lines && seen->strides[seen->ndim - 1] != 1);
+    if (grd_conv_is_small(c)) {
+        c->way = GRD_CONV_SMALL;
+    } else {
+        grd_conv_choose(p);
+        p->prepare = c->way == GRD_CONV_DIRECT ? grd_conv_prepare_direct : grd_conv_prepare;
+    }
+    const bool by_strides = c->way == GRD_CONV_DIRECT && !(c->is_lines && seen->strides[seen->ndim - 1] != 1);
     return (by_strides ? grd_plan_reads(p, seen) : grd_plan_reads_as(p, seen, c->dtype)) && grd_plan_reads_as(p, multiplied, c->dtype) &&
            grd_plan_reads_as(p, bias, c->dtype);
 }
 
 void run_conv(const struct grd_plan *p)
 {
-    if (grd_conv_of(p)->is_direct)
-        grd_conv_run_direct(p);
-    else
-        grd_conv_run(p);
+    static void (*const ways[])(const struct grd_plan *p) = {
+        [GRD_CONV_SMALL] = grd_conv_run_small, [GRD_CONV_DIRECT] = grd_conv_run_direct, [GRD_CONV_PRODUCT] = grd_conv_run};
+    ways[grd_conv_of(p)->way](p);
 }
 
 bool plan_convolution(struct grd_plan *p, grd_tensor *input, grd_tensor *weight, grd_tensor *bias, grd_dims stride, grd_dims padding,

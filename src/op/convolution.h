@@ -15,6 +15,7 @@
 
 enum { GRD_CONV_DIMS = GRD_WINDOW_DIMS };
 enum grd_conv_kind { GRD_CONV_PLACES, GRD_CONV_IMAGE, GRD_CONV_WEIGHT };
+enum grd_conv_way { GRD_CONV_SMALL, GRD_CONV_DIRECT, GRD_CONV_PRODUCT };
 
 struct grd_conv {
     enum grd_conv_kind kind;
@@ -22,8 +23,9 @@ struct grd_conv {
     int64_t batch, groups, inner, outer; /* channels of a group: of the image, of the places */
     int64_t image[GRD_CONV_DIMS], kernel[GRD_CONV_DIMS], places[GRD_CONV_DIMS];
     int64_t stride[GRD_CONV_DIMS], padding[GRD_CONV_DIMS], dilation[GRD_CONV_DIMS];
-    bool is_channels_last;    /* the result, an image or places */
-    bool is_direct, is_lines; /* which way it is run */
+    bool is_channels_last; /* the result, an image or places */
+    enum grd_conv_way way; /* how it is run */
+    bool is_lines;
 };
 
 static inline struct grd_conv *grd_conv_of(const struct grd_plan *p)
@@ -37,8 +39,11 @@ static inline int64_t grd_conv_product(const int64_t sizes[GRD_CONV_DIMS])
     return sizes[0] * sizes[1] * sizes[2];
 }
 
-/* Two ways, of which the first is for floating numbers with enough channels, and reads what is seen by its strides (convolution_direct.c); the second is for everything
- * (convolution_run.c), and reads it contiguous. Reads are what is seen through windows (x, y, x), what is multiplied (w, w, y), contiguous, and the bias, if there is one. */
+/* Three ways: one for small ones (convolution_small.c); one for floating numbers that reads what is seen by its strides (convolution_direct.c); one for everything
+ * (convolution_run.c). The others read it contiguous. Reads are what is seen through windows (x, y, x), what is multiplied (w, w, y), contiguous, and the bias, if there is
+ * one. grd_conv_choose is asked what is not small. */
+bool grd_conv_is_small(const struct grd_conv *c);
+void grd_conv_run_small(const struct grd_plan *p);
 void grd_conv_choose(struct grd_plan *p);
 bool grd_conv_prepare_direct(struct grd_plan *p);
 void grd_conv_run_direct(const struct grd_plan *p);

@@ -192,8 +192,8 @@ static bool is_direct(const struct grd_conv *c, struct grd_conv_run *r)
 void grd_conv_choose(struct grd_plan *p)
 {
     struct grd_conv *const c = grd_conv_of(p);
-    c->is_direct = is_direct(c, grd_conv_run_of(p));
-    c->is_lines = c->is_direct && grd_conv_run_of(p)->is_lines;
+    c->way = is_direct(c, grd_conv_run_of(p)) ? GRD_CONV_DIRECT : GRD_CONV_PRODUCT;
+    c->is_lines = c->way == GRD_CONV_DIRECT && grd_conv_run_of(p)->is_lines;
 }
 
 /* True if the kernel can read the source where it lies: lines want the rows of a plane to be neighbours. */

@@ -1,6 +1,7 @@
 """Images of another size beside PyTorch: values, gradients of two orders, strides and errors, for modes, sizes and factors drawn at random."""
 import random
 
+import gradus
 import pytest
 from nn_programs import attempt, same
 
@@ -111,3 +112,11 @@ def test_vmap(t):
     x, interpolate = t.rand(3, 2, 2, 4, 5), t.nn.functional.interpolate
     for options in ({"mode": "nearest"}, {"mode": "bilinear"}, {"mode": "bicubic", "antialias": True}):
         yield t.vmap(lambda x: interpolate(x, (3, 7), **options))(x), t.func.jvp(lambda x: interpolate(x, (3, 7), **options), (x[0],), (x[1],))
+
+
+def test_a_filter_beyond_the_image_gives_zeros():
+    x = gradus.tensor([1.5, 2.5]).view(2, 1, 1, 1)
+    for name in ("bilinear", "bicubic", "lanczos"):
+        for layout in (gradus.contiguous_format, gradus.channels_last):
+            result = getattr(gradus._C.nn, f"_upsample_{name}2d_aa")(x.contiguous(memory_format=layout), [4, 2], False, 0.5, 0.3)
+            assert result[:, 0, 0, 0].tolist() == pytest.approx([1.5, 2.5]) and not result[:, :, 1:].any()
