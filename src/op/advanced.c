@@ -357,6 +357,8 @@ static grd_tensor *flattened(const grd_tensor *self, grd_tensor *values, struct 
 {
     int64_t sizes[GRD_MAX_DIMS], flat[GRD_MAX_DIMS + 1];
     const grd_dims named = named_sizes(self, &put->places, false, sizes), wanted = named_sizes(self, &put->places, true, flat);
+    if (put->places.count == 0) /* nothing is read: sizes beside a 0 may have no strides */
+        return values;
     values = op_expand(values, named);
     if (grd_pending() || grd_shape_view_strides(named, values->strides, wanted, put->strides))
         return values;

@@ -412,7 +412,7 @@ grd_tensor *op_tensordot(grd_tensor *self, grd_tensor *other, grd_dims dims_self
     if (grd_pending())
         return grd_failed;
     if (rows + columns == 0 && n > 0)
-        return grd_dot(grd_reshape(left, grd_dims(length)), grd_reshape(right, grd_dims(length)));
+        return grd_view(grd_dot(grd_reshape(left, grd_dims(length)), grd_reshape(right, grd_dims(length))), grd_dims_from(sizes, 0));
     memcpy(sizes, left->sizes, (size_t)rows * sizeof *sizes);
     memcpy(sizes + rows, right->sizes + n, (size_t)columns * sizeof *sizes);
     left = grd_reshape(left, grd_dims(grd_sizes_product(sizes, rows), length));

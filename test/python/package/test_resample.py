@@ -119,4 +119,4 @@ def test_a_filter_beyond_the_image_gives_zeros():
     for name in ("bilinear", "bicubic", "lanczos"):
         for layout in (gradus.contiguous_format, gradus.channels_last):
             result = getattr(gradus._C.nn, f"_upsample_{name}2d_aa")(x.contiguous(memory_format=layout), [4, 2], False, 0.5, 0.3)
-            assert result[:, 0, 0, 0].tolist() == pytest.approx([1.5, 2.5]) and not result[:, :, 1:].any()
+            assert result[:, 0, 0, 0].tolist() == pytest.approx([1.5, 2.5]) and not result[:, :, 3:].any()
