@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "kernel/cpu/widest.h"
-#include "kernel/cpu/typed.h"
+#include "kernel/cpu/lanes.h"
 
 #if GRD_IS_INTEGER
 typedef int16_t weight;
@@ -34,15 +34,70 @@ INLINE T finished(sum s, int precision)
 
 /* ---- Along a row ------------------------------------------------------------------------------------------------------------------------ */
 
-INLINE void resample_elements(const struct grd_resample_axis *a, int taps, const T *restrict in, T *restrict out)
+/* Outputs [first, end), one by one. */
+INLINE void resample_elements(const struct grd_resample_axis *a, int taps, const T *restrict in, int64_t first, int64_t end,
+                              T *restrict out)
 {
     const weight *weights = a->weights;
-    for (int64_t o = 0; o < a->out; o++) {
-        sum s = 0;
-        for (int k = 0; k < taps; k++)
+    for (int64_t o = first; o < end; o++) {
+        sum s = (sum)weights[o] * in[a->index[o]];
+        for (int k = 1; k < taps; k++)
             s += (sum)weights[k * a->out + o] * in[a->index[k * a->out + o]];
         out[o] = finished(s, a->precision);
     }
+}
+
+#if GRD_TAG == GRD_TAG_float32 && defined(__AVX2__)
+typedef int32_t places __attribute__((vector_size(VECTOR_BYTES)));
+typedef int32_t places_unaligned __attribute__((vector_size(VECTOR_BYTES), aligned(4), may_alias));
+
+/* Lane l is lane at[l] of v. */
+INLINE vector picked(vector v, places at)
+{
+#if defined(__AVX512F__)
+    return (vector)_mm512_permutexvar_ps((__m512i)at, (__m512)v);
+#else
+    return (vector)_mm256_permutevar8x32_ps((__m256)v, (__m256i)at);
+#endif
+}
+
+INLINE bool are_zeros(places x)
+{
+#if defined(__AVX512F__)
+    return _mm512_test_epi32_mask((__m512i)x, (__m512i)x) == 0;
+#else
+    return _mm256_testz_si256((__m256i)x, (__m256i)x);
+#endif
+}
+
+/* Outputs side by side, which are most often made of elements so near to each other that one load has them all. */
+INLINE void resample_lanes(const struct grd_resample_axis *a, int taps, const T *in, int64_t o, T *out)
+{
+    const int64_t first = at_most(a->index[o], a->in - LANES);
+    const vector near = load_vector(in + first);
+    vector s = {0};
+    places beyond = {0};
+    for (int k = 0; k < taps; k++) {
+        const places at = *(const places_unaligned *)(a->index + k * a->out + o) - (int32_t)first;
+        const vector product = load_vector((const weight *)a->weights + k * a->out + o) * picked(near, at);
+        s = k == 0 ? product : s + product;
+        beyond |= at & ~(LANES - 1);
+    }
+    if (are_zeros(beyond))
+        store_vector(out + o, s);
+    else
+        resample_elements(a, taps, in, o, o + LANES, out);
+}
+#endif
+
+INLINE void resample_line(const struct grd_resample_axis *a, int taps, const T *restrict in, T *restrict out)
+{
+    int64_t o = 0;
+#if GRD_TAG == GRD_TAG_float32 && defined(__AVX2__)
+    for (; a->in >= LANES && o + LANES <= a->out; o += LANES)
+        resample_lanes(a, taps, in, o, out);
+#endif
+    resample_elements(a, taps, in, o, a->out, out);
 }
 
 /* Outputs that have more taps, in numbers that differ. */
@@ -137,11 +192,11 @@ static void resample_row(const struct grd_resample_axis *a, int64_t channels, co
         for (int64_t o = 0; o < a->out; o++)
             resample_place(a, o, channels, in, out + o * channels);
     else if (a->full && a->taps == 1)
-        resample_elements(a, 1, in, out);
+        resample_line(a, 1, in, out);
     else if (a->full && a->taps == 2)
-        resample_elements(a, 2, in, out);
+        resample_line(a, 2, in, out);
     else if (a->full && a->taps == 4)
-        resample_elements(a, 4, in, out);
+        resample_line(a, 4, in, out);
     else
         resample_filtered(a, in, out);
 }
