@@ -9,7 +9,9 @@ from nn_programs import attempt, same
 @pytest.fixture(autouse=True)
 def group():
     """A group of each framework, while a test runs."""
-    from oracle import torch
+    from oracle import needs_torch, torch
+
+    needs_torch()
 
     made = []
     for framework in (gradus, torch):

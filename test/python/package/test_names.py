@@ -7,7 +7,7 @@ import pytest
 from both import part
 from nn_programs import attempt, same
 
-from oracle import torch
+from oracle import needs_torch, torch
 
 MODULES = """nn nn.init nn.utils nn.utils.rnn nn.utils.parametrize nn.utils.parametrizations nn.utils.prune nn.utils.stateless nn.modules nn.grad nn.attention
 nn.attention.bias nn.attention.flex_attention nn.parallel optim optim.lr_scheduler optim.swa_utils optim.optimizer amp amp.autocast_mode amp.grad_scaler
@@ -29,6 +29,7 @@ def public(module):
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("name", MODULES)
 def test_names_of(name):
+    needs_torch()
     theirs, ours = importlib.import_module(f"torch.{name}"), part(gradus, name)
     missing = sorted(each for each in public(theirs) - ABSENT.get(name, set()) if not hasattr(ours, each))
     assert not missing, f"gradus.{name} has no {', '.join(missing)}"
