@@ -97,42 +97,6 @@ static void turn(int64_t n, int64_t columns, int64_t width, const char *sums, ch
             out[c * to_column + r] = from[r * width + c];
 }
 
-/* Lanes of x and y in turn: those of the lower halves. */
-INLINE vector low_pairs(vector x, vector y)
-{
-#if defined(__AVX512F__)
-    if (LANES == 16)
-        return (vector)__builtin_shufflevector((floats)x, (floats)y, 0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23);
-    return (vector)__builtin_shufflevector((doubles)x, (doubles)y, 0, 8, 1, 9, 2, 10, 3, 11);
-#elif defined(__AVX__)
-    if (LANES == 8)
-        return (vector)__builtin_shufflevector((floats)x, (floats)y, 0, 8, 1, 9, 2, 10, 3, 11);
-    return (vector)__builtin_shufflevector((doubles)x, (doubles)y, 0, 4, 1, 5);
-#else
-    if (LANES == 4)
-        return (vector)__builtin_shufflevector((floats)x, (floats)y, 0, 4, 1, 5);
-    return (vector)__builtin_shufflevector((doubles)x, (doubles)y, 0, 2);
-#endif
-}
-
-/* Lanes of x and y in turn: those of the upper halves. */
-INLINE vector high_pairs(vector x, vector y)
-{
-#if defined(__AVX512F__)
-    if (LANES == 16)
-        return (vector)__builtin_shufflevector((floats)x, (floats)y, 8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31);
-    return (vector)__builtin_shufflevector((doubles)x, (doubles)y, 4, 12, 5, 13, 6, 14, 7, 15);
-#elif defined(__AVX__)
-    if (LANES == 8)
-        return (vector)__builtin_shufflevector((floats)x, (floats)y, 4, 12, 5, 13, 6, 14, 7, 15);
-    return (vector)__builtin_shufflevector((doubles)x, (doubles)y, 2, 6, 3, 7);
-#else
-    if (LANES == 4)
-        return (vector)__builtin_shufflevector((floats)x, (floats)y, 2, 6, 3, 7);
-    return (vector)__builtin_shufflevector((doubles)x, (doubles)y, 1, 3);
-#endif
-}
-
 /* ---- Copies --------------------------------------------------------------------------------------------------------------------------- */
 
 INLINE void copy_neighbours(int64_t n, lane_mask rest, const lane *from, lane *to)

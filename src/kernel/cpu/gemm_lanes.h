@@ -13,7 +13,7 @@
 
 #include <string.h>
 
-#include "kernel/cpu/lanes.h"
+#include "kernel/cpu/shuffle.h"
 #include "kernel/gemm.h"
 
 enum { PARTS = (GRD_IS_COMPLEX) ? 2 : 1 };
@@ -30,48 +30,9 @@ enum {
     AHEAD = 8, /* rows that are fetched early */
 };
 
-typedef float floats __attribute__((vector_size(VECTOR_BYTES)));
-typedef double doubles __attribute__((vector_size(VECTOR_BYTES)));
-
 INLINE int64_t vectors_of(int64_t columns)
 {
     return (columns + LANES - 1) / LANES;
-}
-
-/* Lanes of even number, of x and then of y. */
-INLINE vector evens(vector x, vector y)
-{
-#if defined(__AVX512F__)
-    if (LANES == 16)
-        return (vector)__builtin_shufflevector((floats)x, (floats)y, 0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30);
-    return (vector)__builtin_shufflevector((doubles)x, (doubles)y, 0, 2, 4, 6, 8, 10, 12, 14);
-#elif defined(__AVX__)
-    if (LANES == 8)
-        return (vector)__builtin_shufflevector((floats)x, (floats)y, 0, 2, 4, 6, 8, 10, 12, 14);
-    return (vector)__builtin_shufflevector((doubles)x, (doubles)y, 0, 2, 4, 6);
-#else
-    if (LANES == 4)
-        return (vector)__builtin_shufflevector((floats)x, (floats)y, 0, 2, 4, 6);
-    return (vector)__builtin_shufflevector((doubles)x, (doubles)y, 0, 2);
-#endif
-}
-
-/* Lanes of odd number, of x and then of y. */
-INLINE vector odds(vector x, vector y)
-{
-#if defined(__AVX512F__)
-    if (LANES == 16)
-        return (vector)__builtin_shufflevector((floats)x, (floats)y, 1, 3, 5, 7, 9, 11, 13, 15, 17, 19, 21, 23, 25, 27, 29, 31);
-    return (vector)__builtin_shufflevector((doubles)x, (doubles)y, 1, 3, 5, 7, 9, 11, 13, 15);
-#elif defined(__AVX__)
-    if (LANES == 8)
-        return (vector)__builtin_shufflevector((floats)x, (floats)y, 1, 3, 5, 7, 9, 11, 13, 15);
-    return (vector)__builtin_shufflevector((doubles)x, (doubles)y, 1, 3, 5, 7);
-#else
-    if (LANES == 4)
-        return (vector)__builtin_shufflevector((floats)x, (floats)y, 1, 3, 5, 7);
-    return (vector)__builtin_shufflevector((doubles)x, (doubles)y, 1, 3);
-#endif
 }
 
 /* ---- Packing -------------------------------------------------------------------------------------------------------------------------- */

@@ -9,7 +9,7 @@
 
 #include <string.h>
 
-#include "kernel/cpu/lanes.h"
+#include "kernel/cpu/shuffle.h"
 
 /* Integers as wide as an element: masks, and places in an image. */
 #if GRD_TAG == GRD_TAG_float32
@@ -21,31 +21,13 @@ typedef P place_vector __attribute__((vector_size(VECTOR_BYTES)));
 
 /* ---- Vectors ------------------------------------------------------------------------------------------------------------------------- */
 
-#if defined(__AVX512F__) && GRD_TAG == GRD_TAG_float32
-#define EVERY_OTHER 0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30
-#define LOW_PAIRS 0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23
-#define HIGH_PAIRS 8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31
-#elif defined(__AVX512F__) || (defined(__AVX__) && GRD_TAG == GRD_TAG_float32)
-#define EVERY_OTHER 0, 2, 4, 6, 8, 10, 12, 14
-#define LOW_PAIRS 0, 8, 1, 9, 2, 10, 3, 11
-#define HIGH_PAIRS 4, 12, 5, 13, 6, 14, 7, 15
-#elif defined(__AVX__) || GRD_TAG == GRD_TAG_float32
-#define EVERY_OTHER 0, 2, 4, 6
-#define LOW_PAIRS 0, 4, 1, 5
-#define HIGH_PAIRS 2, 6, 3, 7
-#else
-#define EVERY_OTHER 0, 2
-#define LOW_PAIRS 0, 2
-#define HIGH_PAIRS 1, 3
-#endif
-
 /* Lanes `stride` apart, of which the first n are used; reads beyond them within the slack of a line. */
 INLINE vector load_apart(const T *at, int64_t n, int64_t stride)
 {
     if (stride == 1)
         return load_vector(at);
     if (stride == 2)
-        return __builtin_shufflevector(load_vector(at), load_vector(at + LANES), EVERY_OTHER);
+        return evens(load_vector(at), load_vector(at + LANES));
     vector v = {0};
     for (int64_t i = 0; i < n; i++)
         v[i] = at[i * stride];
@@ -533,9 +515,9 @@ static void take_pairs(const struct grd_pool *x, const T *at, int64_t n, T *out)
     for (int64_t i = 0; i < n; i += LANES) {
         const vector even = sum_of(at + i, taps_of(x, 0), -1), odd = sum_of(at + i, taps_of(x, 1), -1);
         const int64_t elements = 2 * at_most(LANES, n - i);
-        store_first(out + 2 * i, __builtin_shufflevector(even, odd, LOW_PAIRS), at_most(LANES, elements));
+        store_first(out + 2 * i, low_pairs(even, odd), at_most(LANES, elements));
         if (elements > LANES)
-            store_first(out + 2 * i + LANES, __builtin_shufflevector(even, odd, HIGH_PAIRS), elements - LANES);
+            store_first(out + 2 * i + LANES, high_pairs(even, odd), elements - LANES);
     }
 }
 
