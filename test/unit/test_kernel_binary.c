@@ -30,7 +30,7 @@ static bool gives_bool(int kernel)
 static void test_every_path(void **state)
 {
     (void)state;
-    const grd_scalar params[] = {grd_int(3)};
+    const grd_scalar params[] = {grd_int(3), grd_int(2)};
     for (int level = 0; table_of_level(level) != NULL; level++)
         for (grd_dtype dtype = GRD_BOOL; dtype <= GRD_COMPLEX128; dtype++) {
             const struct grd_kernel_table *table = table_of_level(level);
