@@ -39,9 +39,10 @@ static inline float grd_from_float16(uint16_t h)
     /* Normal, infinite and NaN values: move the exponent from bias 15 to 127 (twice for all-ones). */
     uint32_t exponent = rest & 0x0f800000;
     uint32_t normal = rest + 0x38000000 + (exponent == 0x0f800000 ? 0x38000000 : 0);
+    uint32_t quiet = rest > 0x0f800000 ? 0x00400000 : 0; /* as processors that convert make a NaN */
     /* Zero and subnormal values: an exact float subtraction normalises them. */
     uint32_t subnormal = grd_float_bits(grd_float_from_bits(rest + 0x38800000) - grd_float_from_bits(0x38800000));
-    return grd_float_from_bits(sign | (exponent == 0 ? subnormal : normal));
+    return grd_float_from_bits(sign | (exponent == 0 ? subnormal : normal | quiet));
 }
 
 static inline uint16_t grd_to_float16(float x)

@@ -56,9 +56,14 @@ struct grd_conv_dots {
     int nrows;
 };
 
-/* Copies of rows of n elements, each `before` elements into its place; of them those at places of one remainder by `split` are neighbours, remainders `part` apart. */
+/* Places of a copy along a dimension: the element i is of number before + i, and those of one remainder by `split` follow each other, remainders `part` apart. */
+struct grd_conv_places {
+    int64_t n, before, split, part;
+};
+
+/* Copies of rows of neighbours, each to its place; those of one remainder are `to_row` apart. */
 struct grd_conv_copy {
-    int64_t nrows, n, before, split, part;
+    struct grd_conv_places rows, columns;
     const char *from;
     char *to;
     int64_t from_row, to_row;

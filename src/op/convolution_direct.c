@@ -10,7 +10,10 @@
 #include "base/parallel.h"
 #include "op/product.h"
 
-enum { LINES_DEPTH = 64 }; /* products of a place, at most, for many channels in lines */
+enum {
+    LINES_DEPTH = 64, /* products of a place, at most, for many channels in lines */
+    LINES_TAPS = 32   /* sums of a channel, at most, for the gradient of a weight of many */
+};
 enum { WAVE_BYTES = 3 << 18 /* of copies with a border, if those are of more than one item */ };
 
 static int64_t floor_div(int64_t a, int64_t b)
@@ -136,8 +139,9 @@ static void find_copy(struct grd_conv_run *r)
 static bool are_lines(const struct grd_conv_run *r)
 {
     const int lanes = r->kernel->lanes;
-    return r->rows < lanes / 2 || (r->c->kind == GRD_CONV_PLACES && !r->c->is_channels_last && r->channels * r->taps <= LINES_DEPTH &&
-                                   r->c->places[GRD_CONV_DIMS - 1] >= 3 * lanes);
+    const bool is_shallow = r->c->kind == GRD_CONV_PLACES ? !r->c->is_channels_last && r->channels * r->taps <= LINES_DEPTH
+                                                          : r->c->kind == GRD_CONV_WEIGHT && r->channels * r->taps <= LINES_TAPS;
+    return r->rows < lanes / 2 || (is_shallow && r->c->places[GRD_CONV_DIMS - 1] >= 3 * lanes);
 }
 
 /* All that follows from shapes; strides of the source are those of a copy. */
@@ -279,20 +283,26 @@ static void copy_row(const struct grd_conv_run *r, const char *row, int64_t step
                 (const int64_t[]){r->size, split * step * r->itemsize}, NULL);
 }
 
-/* Rows [first, first + n) of a plane, `row` elements apart from `from` on: those of one remainder after those of another. */
+/* Rows [first, first + n) of a plane, `row` elements apart from `from` on. */
 static void place_rows(const struct grd_conv_run *r, int64_t first, int64_t n, const char *from, int64_t row, char *to)
 {
-    const int64_t split = r->split[1];
-    for (int64_t i = 0; i < split && i < n; i++)
-        r->kernel->copy(&(struct grd_conv_copy){.nrows = (n - i - 1) / split + 1,
-                                                .n = r->size_seen[2],
-                                                .before = r->before[2],
-                                                .split = r->split[2],
-                                                .part = r->part[2],
-                                                .from = from + i * row * r->size,
-                                                .to = to + place_in_copy(r, 1, r->before[1] + first + i) * r->size,
-                                                .from_row = split * row,
-                                                .to_row = r->source[1]});
+    r->kernel->copy(&(struct grd_conv_copy){
+        .rows = {.n = n, .before = r->before[1] + first, .split = r->split[1], .part = r->part[1]},
+        .columns = {.n = r->size_seen[2], .before = r->before[2], .split = r->split[2], .part = r->part[2]},
+        .from = from,
+        .to = to,
+        .from_row = row,
+        .to_row = r->source[1],
+    });
+}
+
+/* True for a copy that is the source itself, in another dtype: without a border, and not split. */
+static bool is_plain(const struct grd_conv_run *r)
+{
+    for (int d = 0; d < GRD_CONV_DIMS; d++)
+        if (r->extent[d] != r->size_seen[d] || r->split[d] != 1)
+            return false;
+    return true;
 }
 
 /* All rows of a plane, `row` elements apart. Where they have to be converted, or gathered, as many as there is room for are made neighbours first. */
@@ -303,6 +313,10 @@ static void copy_rows(const struct grd_conv_run *r, const char *from, int64_t ro
     const int64_t n = r->size_seen[2], all = r->size_seen[1], most = ROOM / n;
     if (r->widen == NULL && step == 1) {
         place_rows(r, 0, all, from, row, to);
+        return;
+    }
+    if (step == 1 && row == n && is_plain(r)) {
+        r->cast(all * n, (char *const[]){to, (char *)(uintptr_t)from}, (const int64_t[]){r->size, r->itemsize}, NULL);
         return;
     }
     for (int64_t first = 0; first < all && most == 0; first++)
@@ -342,7 +356,7 @@ static void copy_planes(int64_t begin, int64_t end, void *context)
     const struct grd_conv_run *r = context;
     for (int64_t plane = begin; plane < end; plane++) {
         char *const to = r->copy + plane * r->source_channel * r->size;
-        if (r->first_item == 0)
+        if (r->first_item == 0 && !is_plain(r))
             memset(to, 0, (size_t)(r->source_channel * r->size));
         copy_plane(r, r->first_item + plane / r->channels, plane % r->channels, to);
     }

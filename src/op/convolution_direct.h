@@ -17,7 +17,6 @@
 
 enum {
     GRD_CONV_MOST_PHASES = 16,
-    GRD_CONV_MOST_SLOTS = 16,        /* tasks that have memory of their own at a time */
     GRD_CONV_LEAST_COPIED = 1 << 22, /* elements of a copy with its border, which may be that large beside any image */
     GRD_CONV_LOCAL_BYTES = 16 * 1024 /* of an item that a task copies for itself, at most */
 };
@@ -64,11 +63,11 @@ struct grd_conv_run {
     char *copy, *packed, *to;
     char *turned; /* NULL, or where the channels of the result are innermost, which `to` holds before */
     int32_t *offsets;
-    struct grd_conv_chain *chains;         /* in lines, of all phases, each beginning where its offsets do */
-    int64_t to_sample, to_row, to_column;  /* strides of the result, in elements: of samples, channels, places */
-    int64_t seen_dims;                     /* of the source, beside samples and channels */
-    grd_loop_kernel *cast;                 /* to what is computed in */
-    int64_t first_item, first_task, items; /* of the wave */
+    struct grd_conv_chain *chains;        /* in lines, of all phases, each beginning where its offsets do */
+    int64_t to_sample, to_row, to_column; /* strides of the result, in elements: of samples, channels, places */
+    int64_t seen_dims;                    /* of the source, beside samples and channels */
+    grd_loop_kernel *cast;                /* to what is computed in */
+    int64_t first_item, items;            /* of the wave */
 
     struct grd_conv_phase phases[GRD_CONV_MOST_PHASES]; /* the last, since only so many of them are written */
 };
@@ -100,7 +99,7 @@ static inline int64_t grd_conv_group(const struct grd_conv_run *r, int64_t item)
     return r->c->kind == GRD_CONV_WEIGHT ? item / r->c->batch : item % r->c->groups;
 }
 
-/* Elements from what a sample of the wave sees to what the next one does, where there is one group. */
+/* Elements from what a sample of the wave sees to what the next one of its group does, where these follow each other. */
 static inline int64_t grd_conv_seen_step(const struct grd_conv_run *r)
 {
     return r->is_copied ? r->channels * r->source_channel : r->source_sample;

@@ -141,7 +141,7 @@ static int64_t all_blocks(const struct grd_conv_run *r, struct blocks ret_blocks
 static void write_rows(const struct grd_conv_run *r, const struct blocks *b, int64_t n, int64_t columns, const char *sums, char *to,
                        int64_t row)
 {
-    _Alignas(64) char woven[SUMS * 4];
+    _Alignas(64) char woven[SUMS * 4], narrowed[SUMS * 4];
     struct grd_conv_put put = {.n = n,
                                .columns = columns,
                                .sums = sums,
@@ -159,9 +159,14 @@ static void write_rows(const struct grd_conv_run *r, const struct blocks *b, int
     r->kernel->put(&put);
     if (r->narrow == NULL)
         return;
-    const int64_t at_once = r->to_column == 1 && row == columns ? n : 1;
-    for (int64_t i = 0; i < n; i += at_once)
-        r->narrow(at_once * columns, (char *const[]){to + i * row * r->itemsize, woven + i * columns * r->size},
+    if (r->to_column == 1) {
+        r->narrow(n * columns, (char *const[]){row == columns ? to : narrowed, woven}, (const int64_t[]){r->itemsize, r->size}, NULL);
+        for (int64_t i = 0; i < n && row != columns; i++)
+            memcpy(to + i * row * r->itemsize, narrowed + i * columns * r->itemsize, (size_t)(columns * r->itemsize));
+        return;
+    }
+    for (int64_t i = 0; i < n; i++)
+        r->narrow(columns, (char *const[]){to + i * row * r->itemsize, woven + i * columns * r->size},
                   (const int64_t[]){r->to_column * r->itemsize, r->size}, NULL);
 }
 
@@ -251,48 +256,56 @@ static void places_tasks(int64_t begin, int64_t end, void *context)
 
 /* ---- Weights ---------------------------------------------------------------------------------------------------------------------------- */
 
-/* Adds what an item, which sees what begins at `seen`, gives to taps from `first` on: its planes by lines, or by parts of one. */
-static void add_item(const struct grd_conv_run *r, int64_t item, const char *seen, int64_t first, int64_t taps, char *lanes)
+/* Adds what `rows` channels from `row` on of an item, which sees what begins at `seen`, give to taps from `first` on: its planes by lines, or by parts of one. */
+static void add_item(const struct grd_conv_run *r, int64_t item, const char *seen, int64_t row, int64_t rows, int64_t first, int64_t taps,
+                     char *lanes)
 {
     const struct grd_conv_axis *a = r->phases[0].axes;
     const int64_t columns = a[2].count, lines = grd_greatest(1, CHUNK / columns);
-    const int64_t from = (grd_conv_sample(r, item) * r->c->groups + grd_conv_group(r, item)) * r->rows * r->places;
+    const int64_t from = ((grd_conv_sample(r, item) * r->c->groups + grd_conv_group(r, item)) * r->rows + row) * r->places;
     for (int64_t plane = 0; plane < a[0].count; plane++)
-        for (int64_t row = 0; row < a[1].count; row += lines)
+        for (int64_t line = 0; line < a[1].count; line += lines)
             for (int64_t at = 0; at < columns; at += CHUNK)
-                r->kernel->dots(&(struct grd_conv_dots){.lines = grd_least(lines, a[1].count - row),
+                r->kernel->dots(&(struct grd_conv_dots){.lines = grd_least(lines, a[1].count - line),
                                                         .n = grd_least(CHUNK, columns - at),
                                                         .ntaps = taps,
                                                         .taps = r->offsets + first,
-                                                        .seen = seen + (plane * r->source[0] + row * r->source[1] + at) * r->size,
-                                                        .gradient = r->left + (from + (plane * a[1].count + row) * columns + at) * r->size,
+                                                        .seen = seen + (plane * r->source[0] + line * r->source[1] + at) * r->size,
+                                                        .gradient = r->left + (from + (plane * a[1].count + line) * columns + at) * r->size,
                                                         .seen_row = r->source[1],
                                                         .gradient_channel = r->places,
                                                         .sums = lanes,
-                                                        .nrows = (int)r->rows});
+                                                        .nrows = (int)rows});
 }
 
-/* Tasks [begin, end): blocks of taps of the channels of a group. */
+/* Tasks of a group for the gradient of a weight. */
+static int64_t weights_tasks_of_group(const struct grd_conv_run *r)
+{
+    return grd_conv_pieces(r->channels * r->taps, BLOCK_TAPS) * grd_conv_pieces(r->rows, GRD_CONV_LINE_ROWS);
+}
+
+/* Tasks [begin, end): some channels of the places of a group, for a block of taps. */
 static void weights_tasks(int64_t begin, int64_t end, void *context)
 {
     const struct grd_conv_run *r = context;
-    const int64_t all = r->channels * r->taps, blocks = grd_conv_pieces(all, BLOCK_TAPS);
+    const int64_t all = r->channels * r->taps, blocks = grd_conv_pieces(all, BLOCK_TAPS), tasks = weights_tasks_of_group(r);
     _Alignas(64) char lanes[BLOCK_TAPS * GRD_CONV_LINE_ROWS * MOST_LANES_BYTES];
     _Alignas(64) char copy[GRD_CONV_LOCAL_BYTES];
     char sums[BLOCK_TAPS * GRD_CONV_LINE_ROWS * 8];
     if (r->is_local)
         memset(copy, 0, (size_t)(r->channels * r->source_channel * r->size));
     for (int64_t task = begin; task < end; task++) {
-        const int64_t group = task / blocks, first = task % blocks * BLOCK_TAPS, taps = grd_least(BLOCK_TAPS, all - first);
-        memset(lanes, 0, (size_t)(r->rows * taps * MOST_LANES_BYTES));
+        const int64_t group = task / tasks, first = task % blocks * BLOCK_TAPS, taps = grd_least(BLOCK_TAPS, all - first);
+        const int64_t row = task % tasks / blocks * GRD_CONV_LINE_ROWS, rows = grd_least(GRD_CONV_LINE_ROWS, r->rows - row);
+        memset(lanes, 0, (size_t)(rows * taps * MOST_LANES_BYTES));
         for (int64_t sample = 0; sample < r->c->batch; sample++) {
             const int64_t item = group * r->c->batch + sample;
-            add_item(r, item, r->is_local ? grd_conv_copy_item(r, item, copy) : grd_conv_seen(r, item), first, taps, lanes);
+            add_item(r, item, r->is_local ? grd_conv_copy_item(r, item, copy) : grd_conv_seen(r, item), row, rows, first, taps, lanes);
         }
-        r->kernel->add_lanes(r->rows * taps, lanes, sums);
-        for (int64_t i = 0; i < r->rows; i++)
+        r->kernel->add_lanes(rows * taps, lanes, sums);
+        for (int64_t i = 0; i < rows; i++)
             (r->narrow != NULL ? r->narrow : r->cast)(
-                taps, (char *const[]){r->to + ((group * r->rows + i) * all + first) * r->itemsize, sums + i * taps * r->size},
+                taps, (char *const[]){r->to + ((group * r->rows + row + i) * all + first) * r->itemsize, sums + i * taps * r->size},
                 (const int64_t[]){r->itemsize, r->size}, NULL);
     }
 }
@@ -308,8 +321,8 @@ void grd_conv_lines_run(struct grd_conv_run *r, int64_t items)
     if (r->is_local)
         grain = grd_conv_pieces(grain, of_item) * of_item;
     if (weight) {
-        const int64_t blocks = grd_conv_pieces(all, BLOCK_TAPS), first = r->first_item / r->c->batch * blocks;
-        grd_parallel_for(first, first + items / r->c->batch * blocks, grain, weights_tasks, r);
+        const int64_t tasks = weights_tasks_of_group(r), first = r->first_item / r->c->batch * tasks;
+        grd_parallel_for(first, first + items / r->c->batch * tasks, grain, weights_tasks, r);
     } else {
         grd_parallel_for(0, items * of_item, grain, places_tasks, r);
     }

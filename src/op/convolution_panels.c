@@ -1,9 +1,10 @@
 /* Convolutions whose results have enough channels to be lanes of vectors: see convolution_direct.h. The sums of a block of places and a panel of channels are on the stack;
  * the kernel (kernel/conv.h) adds to them the products of a panel of weights with what the places see. For the gradient of a weight the rows of the block are taps of
- * channels, and the panel holds the gradient of places.
+ * channels, and panels, packed before, hold the gradient of the places of all samples.
  *
  * Without groups, places of all samples of a wave are counted one after the other. If they are few, each task packs the weights of its panel piece by piece, and multiplies
  * them with all places while they are in the cache; otherwise the weights of all panels are packed before. */
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/parallel.h"
@@ -16,6 +17,7 @@ enum {
     SUMS_BYTES = BLOCK_ROWS * MOST_WIDTH * 4,
     FEW_ROWS = 256,     /* places with which each task packs its own weights, at most */
     FEW_DEPTH = 192,    /* of what it packs at a time */
+    FEW_PLACES = 4096,  /* of several samples, whose offsets are in one list */
     TASK_WORK = 1 << 18 /* multiplications worth a task */
 };
 
@@ -69,12 +71,6 @@ static bool has_few_places(const struct grd_conv_run *r)
     return r->c->groups == 1;
 }
 
-/* Bytes of a panel of the places' gradient, for each task that computes a part of a weight's. */
-static int64_t panel_bytes(const struct grd_conv_run *r)
-{
-    return DEPTH * r->kernel->vectors * r->kernel->lanes * r->size;
-}
-
 static int64_t tasks_of_group(const struct grd_conv_run *r)
 {
     return panels_of(r) * grd_conv_pieces(r->channels * r->taps, BLOCK_ROWS);
@@ -83,14 +79,40 @@ static int64_t tasks_of_group(const struct grd_conv_run *r)
 /* Bytes of the offsets of places, which stand before the panels. */
 static int64_t places_bytes(const struct grd_conv_run *r)
 {
-    return (r->places * (int64_t)sizeof(int32_t) + 63) / 64 * 64;
+    return (grd_greatest(r->places, FEW_PLACES) * (int64_t)sizeof(int32_t) + 63) / 64 * 64;
+}
+
+/* Samples whose places are in that list. */
+static int64_t samples_at_once(const struct grd_conv_run *r)
+{
+    const int64_t step = grd_greatest(1, llabs(grd_conv_seen_step(r)));
+    return grd_greatest(1, grd_least(r->c->batch, grd_least(FEW_PLACES / r->places, INT32_MAX / 4 / step)));
+}
+
+/* The panel of the gradient of the places of all samples of a group; `begins` is its first channel. */
+static char *gradient_of(const struct grd_conv_run *r, int64_t group, int64_t begins)
+{
+    const int64_t first_group = r->first_item / r->c->batch;
+    return r->packed + places_bytes(r) + ((group - first_group) * r->width + begins) * r->c->batch * r->places * r->size;
 }
 
 int64_t grd_conv_panels_bytes(const struct grd_conv_run *r)
 {
     if (r->c->kind == GRD_CONV_WEIGHT)
-        return places_bytes(r) + grd_least(GRD_CONV_MOST_SLOTS, r->c->groups * tasks_of_group(r)) * panel_bytes(r);
+        return places_bytes(r) + r->wave * r->places * r->width * r->size;
     return has_few_places(r) ? 0 : r->c->groups * r->weights * r->size;
+}
+
+/* Where rows [first, first + n), counted from the first place of an item, begin in the source. */
+static void fill_rows(const struct grd_conv_run *r, const struct grd_conv_phase *phase, int64_t first, int64_t n, int32_t *to)
+{
+    while (n > 0) {
+        const int64_t sample = first / phase->places, at = first % phase->places, run = grd_least(n, phase->places - at);
+        grd_conv_fill_places(r, phase, sample * grd_conv_seen_step(r), at, run, to);
+        to += run;
+        first += run;
+        n -= run;
+    }
 }
 
 /* Items [begin, end): weights of a group, a phase and a panel. */
@@ -118,7 +140,7 @@ void grd_conv_panels_begin(struct grd_conv_run *r)
     if (is_partly_blank)
         grd_parallel_for(0, r->c->batch, 1, clear_samples, r);
     if (r->c->kind == GRD_CONV_WEIGHT)
-        grd_conv_fill_places(r, r->phases, 0, 0, r->places, (int32_t *)(void *)r->packed);
+        fill_rows(r, r->phases, 0, samples_at_once(r) * r->places, (int32_t *)(void *)r->packed);
     else if (!has_few_places(r))
         grd_parallel_for(0, r->c->groups * r->nphases * panels_of(r), 1, pack_items, r);
 }
@@ -190,18 +212,6 @@ static void write_sums(const struct grd_conv_run *r, const struct grd_conv_phase
     }
 }
 
-/* Where rows [first, first + n), counted from the first place of an item, begin in the source. */
-static void fill_rows(const struct grd_conv_run *r, const struct grd_conv_phase *phase, int64_t first, int64_t n, int32_t *to)
-{
-    while (n > 0) {
-        const int64_t sample = first / phase->places, at = first % phase->places, run = grd_least(n, phase->places - at);
-        grd_conv_fill_places(r, phase, sample * grd_conv_seen_step(r), at, run, to);
-        to += run;
-        first += run;
-        n -= run;
-    }
-}
-
 /* The bias of `columns` channels in whole vectors; NULL if there is none. */
 static const char *bias_of(const struct grd_conv_run *r, int64_t channel, int64_t columns, int64_t width, char *room)
 {
@@ -213,7 +223,7 @@ static const char *bias_of(const struct grd_conv_run *r, int64_t channel, int64_
     return room;
 }
 
-/* Tasks [begin, end): blocks of places of an item, or of all of the wave. */
+/* Tasks [begin, end): a panel of a block of places of an item, or of all of the wave. */
 static void places_tasks(int64_t begin, int64_t end, void *context)
 {
     const struct grd_conv_run *r = context;
@@ -221,32 +231,32 @@ static void places_tasks(int64_t begin, int64_t end, void *context)
     _Alignas(64) char sums[SUMS_BYTES], bias_room[MOST_WIDTH * 4];
     int32_t places[BLOCK_ROWS];
     for (int64_t task = begin; task < end; task++) {
-        const int64_t item = r->first_item + task / blocks, group = grd_conv_group(r, item);
+        const int64_t panel = task % panels_of(r), block = task / panels_of(r);
+        const int64_t item = r->first_item + block / blocks, group = grd_conv_group(r, item);
         const struct grd_conv_phase *phase = r->phases;
-        int64_t within = task % blocks;
+        int64_t within = block % blocks;
         for (int64_t all; within >= (all = grd_conv_pieces(rows_of(r, phase, r->items), BLOCK_ROWS)); phase++)
             within -= all;
         const int64_t first = within * BLOCK_ROWS, n = grd_least(BLOCK_ROWS, rows_of(r, phase, r->items) - first),
                       depth = r->channels * phase->taps;
-        fill_rows(r, phase, first, n, places);
-        for (int64_t panel = 0; panel < panels_of(r); panel++) {
-            const int64_t begins = first_vector(r, panel) * lanes, width = vectors_of(r, panel) * lanes,
-                          columns = grd_least(width, r->rows - begins), channel = group * r->rows + begins;
-            const char *weights = r->packed + (group * r->weights + phase->weights + depth * begins) * r->size;
-            const char *bias = bias_of(r, channel, columns, width, bias_room);
-            for (int64_t at = 0; at == 0 || at < depth; at += DEPTH)
-                r->kernel->multiply(&(struct grd_conv_block){.nrows = n,
-                                                             .depth = grd_least(DEPTH, depth - at),
-                                                             .rows = places,
-                                                             .taps = r->offsets + phase->offsets + at,
-                                                             .seen = grd_conv_seen(r, item),
-                                                             .panel = weights + at * width * r->size,
-                                                             .bias = bias,
-                                                             .sums = sums,
-                                                             .vectors = vectors_of(r, panel),
-                                                             .is_first = at == 0});
-            write_sums(r, phase, item, channel, columns, width, first, n, sums);
-        }
+        if (panel == 0 || task == begin)
+            fill_rows(r, phase, first, n, places);
+        const int64_t begins = first_vector(r, panel) * lanes, width = vectors_of(r, panel) * lanes,
+                      columns = grd_least(width, r->rows - begins), channel = group * r->rows + begins;
+        const char *weights = r->packed + (group * r->weights + phase->weights + depth * begins) * r->size;
+        const char *bias = bias_of(r, channel, columns, width, bias_room);
+        for (int64_t at = 0; at == 0 || at < depth; at += DEPTH)
+            r->kernel->multiply(&(struct grd_conv_block){.nrows = n,
+                                                         .depth = grd_least(DEPTH, depth - at),
+                                                         .rows = places,
+                                                         .taps = r->offsets + phase->offsets + at,
+                                                         .seen = grd_conv_seen(r, item),
+                                                         .panel = weights + at * width * r->size,
+                                                         .bias = bias,
+                                                         .sums = sums,
+                                                         .vectors = vectors_of(r, panel),
+                                                         .is_first = at == 0});
+        write_sums(r, phase, item, channel, columns, width, first, n, sums);
     }
 }
 
@@ -281,49 +291,62 @@ static void panels_tasks(int64_t begin, int64_t end, void *context)
     }
 }
 
+/* Items [begin, end): panels of the gradient of a sample's places. */
+static void pack_gradients(int64_t begin, int64_t end, void *context)
+{
+    const struct grd_conv_run *r = context;
+    const int64_t panels = panels_of(r), lanes = r->kernel->lanes;
+    for (int64_t i = begin; i < end; i++) {
+        const int64_t item = r->first_item + i / panels, panel = i % panels, sample = grd_conv_sample(r, item),
+                      group = grd_conv_group(r, item);
+        const int64_t begins = first_vector(r, panel) * lanes, width = vectors_of(r, panel) * lanes;
+        const int64_t channel = (sample * r->c->groups + group) * r->rows + begins;
+        r->product->pack(r->places, grd_least(width, r->rows - begins), width, r->left + channel * r->places * r->size, 1, r->places,
+                         gradient_of(r, group, begins) + sample * r->places * width * r->size);
+    }
+}
+
 /* Tasks [begin, end): blocks of taps of the channels of a group, for a panel of channels of the places. */
 static void weights_tasks(int64_t begin, int64_t end, void *context)
 {
     const struct grd_conv_run *r = context;
-    const int64_t lanes = r->kernel->lanes, all = r->channels * r->taps, blocks = grd_conv_pieces(all, BLOCK_ROWS), places = r->places;
+    const int64_t lanes = r->kernel->lanes, all = r->channels * r->taps, blocks = grd_conv_pieces(all, BLOCK_ROWS);
+    const int64_t batch = r->c->batch, samples = samples_at_once(r);
     const int32_t *at_places = (const int32_t *)(const void *)r->packed;
-    _Alignas(64) char sums[SUMS_BYTES];
+    _Alignas(64) char sums[SUMS_BYTES], turned[SUMS_BYTES];
     for (int64_t task = begin; task < end; task++) {
         const int64_t first = task % blocks * BLOCK_ROWS, panel = task / blocks % panels_of(r), group = task / blocks / panels_of(r);
         const int64_t n = grd_least(BLOCK_ROWS, all - first), begins = first_vector(r, panel) * lanes, width = vectors_of(r, panel) * lanes;
         const int64_t columns = grd_least(width, r->rows - begins);
-        char *const gradient = r->packed + places_bytes(r) + (task - r->first_task) * panel_bytes(r);
-        for (int64_t sample = 0; sample < r->c->batch; sample++)
-            for (int64_t at = 0; at < places; at += DEPTH) {
-                const int64_t depth = grd_least(DEPTH, places - at);
-                r->product->pack(depth, columns, width,
-                                 r->left + ((sample * r->c->groups * r->rows + group * r->rows + begins) * places + at) * r->size, 1,
-                                 places, gradient);
+        const char *gradient = gradient_of(r, group, begins);
+        for (int64_t sample = 0; sample < batch; sample += samples) {
+            const int64_t places = grd_least(samples, batch - sample) * r->places;
+            for (int64_t at = 0, depth; at < places; at += depth, gradient += depth * width * r->size) {
+                depth = grd_least(DEPTH, places - at);
                 r->kernel->multiply(&(struct grd_conv_block){.nrows = n,
                                                              .depth = depth,
                                                              .rows = r->offsets + first,
                                                              .taps = at_places + at,
-                                                             .seen = grd_conv_seen(r, group * r->c->batch + sample),
+                                                             .seen = grd_conv_seen(r, group * batch + sample),
                                                              .panel = gradient,
                                                              .sums = sums,
                                                              .vectors = vectors_of(r, panel),
                                                              .is_first = sample == 0 && at == 0});
             }
+        }
         char *const to = r->to + ((group * r->rows + begins) * all + first) * r->itemsize;
-        if (r->narrow == NULL)
-            r->kernel->turn(n, columns, width, sums, to, all);
-        else
-            for (int64_t q = 0; q < columns; q++)
-                r->narrow(n, (char *const[]){to + q * all * r->itemsize, sums + q * r->size},
-                          (const int64_t[]){r->itemsize, width * r->size}, NULL);
+        r->kernel->turn(n, columns, width, sums, r->narrow == NULL ? to : turned, r->narrow == NULL ? all : n);
+        for (int64_t q = 0; q < columns && r->narrow != NULL; q++)
+            r->narrow(n, (char *const[]){to + q * all * r->itemsize, turned + q * n * r->size}, (const int64_t[]){r->itemsize, r->size},
+                      NULL);
     }
 }
 
 /* Tasks that are worth a thread. */
 static int64_t grain_of(const struct grd_conv_run *r)
 {
-    const double work =
-        (double)grd_least(BLOCK_ROWS, rows_of(r, r->phases, r->items)) * (double)(r->channels * r->phases[0].taps) * (double)r->rows;
+    const double rows = (double)grd_least(BLOCK_ROWS, rows_of(r, r->phases, r->items));
+    const double work = rows * (double)(r->channels * r->phases[0].taps) * (double)r->rows / (double)panels_of(r);
     return work >= TASK_WORK ? 1 : (int64_t)(TASK_WORK / (work > 1 ? work : 1));
 }
 
@@ -334,10 +357,10 @@ void grd_conv_panels_run(struct grd_conv_run *r, int64_t items)
         if (has_few_places(r))
             grd_parallel_for(0, r->nphases * panels_of(r), 1, panels_tasks, r);
         else
-            grd_parallel_for(0, (r->c->groups == 1 ? 1 : items) * blocks_of(r, items), grain_of(r), places_tasks, r);
+            grd_parallel_for(0, (r->c->groups == 1 ? 1 : items) * blocks_of(r, items) * panels_of(r), grain_of(r), places_tasks, r);
         return;
     }
-    const int64_t tasks = tasks_of_group(r), first = r->first_item / r->c->batch * tasks, past = first + items / r->c->batch * tasks;
-    for (r->first_task = first; r->first_task < past; r->first_task += GRD_CONV_MOST_SLOTS)
-        grd_parallel_for(r->first_task, grd_least(past, r->first_task + GRD_CONV_MOST_SLOTS), 1, weights_tasks, r);
+    const int64_t tasks = tasks_of_group(r), first = r->first_item / r->c->batch * tasks;
+    grd_parallel_for(0, items * panels_of(r), grd_greatest(1, TASK_WORK / 16 / (r->places * r->width)), pack_gradients, r);
+    grd_parallel_for(first, first + items / r->c->batch * tasks, 1, weights_tasks, r);
 }

@@ -63,11 +63,20 @@ INLINE void tile(int rows, int vectors, const struct grd_conv_block *b, int64_t 
                 store_vector(sums + r * width + v * LANES, sum[r][v]);
 }
 
+/* Tiles of so many rows as long as more than `least` rows are left; returns how many rows are done. */
+INLINE int64_t tiles_of(int rows, int vectors, const struct grd_conv_block *b, int64_t first, int64_t least)
+{
+    for (; b->nrows - first > least; first += rows)
+        tile(rows, vectors, b, first, b->nrows - first < rows ? b->nrows - first : rows);
+    return first;
+}
+
+/* What is left after whole tiles is done by thirds of one, unless all three would be needed. */
 INLINE void tiles(int vectors, const struct grd_conv_block *b)
 {
-    const int rows = rows_beside(vectors);
-    for (int64_t first = 0; first < b->nrows; first += rows)
-        tile(rows, vectors, b, first, b->nrows - first < rows ? b->nrows - first : rows);
+    const int rows = rows_beside(vectors), third = (rows + 2) / 3;
+    const int64_t first = tiles_of(rows, vectors, b, 0, 2 * third);
+    tiles_of(third, vectors, b, first, 0);
 }
 
 static void multiply(const struct grd_conv_block *b)
@@ -157,26 +166,50 @@ INLINE void put_pairs(int64_t n, struct pair_masks rest, const lane *even, const
     store_lanes(to + i + LANES, rest.high, high_pairs(x, y));
 }
 
+INLINE void copy_apart(const struct grd_conv_places *columns, const lane *from, lane *to)
+{
+    for (int64_t i = 0; i < columns->split && i < columns->n; i++) {
+        const int64_t at = columns->before + i;
+        copy_every(columns->split, (columns->n - i - 1) / columns->split + 1, from + i,
+                   to + at % columns->split * columns->part + at / columns->split);
+    }
+}
+
+/* The columns of each row are split in so many parts, or, where that is 0, in any number of them. */
+INLINE void copy_rows(int split, const struct grd_conv_copy *c)
+{
+    const struct grd_conv_places rows = c->rows, columns = c->columns;
+    const lane *from = (const lane *)c->from;
+    const int64_t from_row = c->from_row, to_row = c->to_row;
+    const lane_mask rest = first_lanes(columns.n % LANES);
+    const struct pair_masks pair = masks_of_pair(columns.n % (2 * LANES));
+    const int64_t even = columns.before % 2 * columns.part + columns.before / 2;
+    const int64_t odd = (columns.before + 1) % 2 * columns.part + (columns.before + 1) / 2;
+    int64_t part = rows.before % rows.split;
+    lane *to = (lane *)c->to + rows.before / rows.split * to_row;
+    for (int64_t row = 0; row < rows.n; row++, from += from_row) {
+        lane *const place = to + part * rows.part;
+        if (split == 1)
+            copy_neighbours(columns.n, rest, from, place + columns.before);
+        else if (split == 2)
+            copy_pairs(columns.n, pair, from, place + even, place + odd);
+        else
+            copy_apart(&columns, from, place);
+        if (++part == rows.split) {
+            part = 0;
+            to += to_row;
+        }
+    }
+}
+
 static void copy(const struct grd_conv_copy *c)
 {
-    const lane *from = (const lane *)c->from;
-    lane *to = (lane *)c->to;
-    const lane_mask rest = first_lanes(c->n % LANES);
-    const struct pair_masks pair = masks_of_pair(c->n % (2 * LANES));
-    const int64_t even = c->before % 2 * c->part + c->before / 2, odd = (c->before + 1) % 2 * c->part + (c->before + 1) / 2;
-    for (int64_t row = 0; row < c->nrows; row++, from += c->from_row, to += c->to_row) {
-        for (int64_t i = 0; i < c->n && c->split != 1; i += 64 / (int64_t)sizeof(lane))
-            __builtin_prefetch(from + AHEAD * c->from_row + i); /* rows are apart: the hardware does not see where they lead */
-        if (c->split == 1)
-            copy_neighbours(c->n, rest, from, to + c->before);
-        else if (c->split == 2)
-            copy_pairs(c->n, pair, from, to + even, to + odd);
-        else
-            for (int64_t i = 0; i < c->split && i < c->n; i++) {
-                const int64_t at = c->before + i;
-                copy_every(c->split, (c->n - i - 1) / c->split + 1, from + i, to + at % c->split * c->part + at / c->split);
-            }
-    }
+    if (c->columns.split == 1)
+        copy_rows(1, c);
+    else if (c->columns.split == 2)
+        copy_rows(2, c);
+    else
+        copy_rows(0, c);
 }
 
 /* ---- Places in lanes ------------------------------------------------------------------------------------------------------------------ */
@@ -381,23 +414,37 @@ INLINE void put_apart(int64_t n, const lane *from, lane *to)
         to[2 * i] = from[i];
 }
 
-static void put(const struct grd_conv_put *p)
+/* Rows of so many parts and of such a step, or, where these are 0, of any. */
+INLINE void put_rows(int parts, int step, const struct grd_conv_put *p)
 {
     const lane *from = (const lane *)p->sums;
     lane *to = (lane *)p->to;
-    const lane_mask rest = first_lanes(p->columns % LANES);
-    const struct pair_masks pair = masks_of_pair(p->columns % (2 * LANES));
-    for (int64_t i = 0; i < p->n; i++, from += p->width, to += p->to_row)
-        if (p->parts == 1 && p->step == 1)
-            copy_neighbours(p->columns, rest, from, to);
-        else if (p->parts == 2 && p->step == 1)
-            put_pairs(p->columns, pair, from, from + p->part, to);
-        else if (p->parts == 1 && p->step == 2)
-            put_apart(p->columns, from, to);
+    const int64_t n = p->n, columns = p->columns, part = p->part, width = p->width, to_row = p->to_row;
+    const lane_mask rest = first_lanes(columns % LANES);
+    const struct pair_masks pair = masks_of_pair(columns % (2 * LANES));
+    for (int64_t i = 0; i < n; i++, from += width, to += to_row)
+        if (parts == 1 && step == 1)
+            copy_neighbours(columns, rest, from, to);
+        else if (parts == 2 && step == 1)
+            put_pairs(columns, pair, from, from + part, to);
+        else if (parts == 1 && step == 2)
+            put_apart(columns, from, to);
         else
-            for (int64_t part = 0; part < p->parts; part++)
-                for (int64_t j = part; j < p->columns; j += p->parts)
-                    to[j * p->step] = from[part * p->part + j / p->parts];
+            for (int64_t k = 0; k < p->parts; k++)
+                for (int64_t j = k; j < columns; j += p->parts)
+                    to[j * p->step] = from[k * part + j / p->parts];
+}
+
+static void put(const struct grd_conv_put *p)
+{
+    if (p->parts == 1 && p->step == 1)
+        put_rows(1, 1, p);
+    else if (p->parts == 2 && p->step == 1)
+        put_rows(2, 1, p);
+    else if (p->parts == 1 && p->step == 2)
+        put_rows(1, 2, p);
+    else
+        put_rows(0, 0, p);
 }
 
 /* ---- Sums over places ------------------------------------------------------------------------------------------------------------------ */
