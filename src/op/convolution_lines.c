@@ -81,7 +81,7 @@ void grd_conv_lines_begin(struct grd_conv_run *r)
 {
     if (r->c->kind == GRD_CONV_WEIGHT)
         return;
-    for (int i = 0; i < r->nphases && r->rows == 1; i++)
+    for (int i = 0; i < r->nphases && r->rows % GRD_CONV_LINE_ROWS == 1; i++)
         find_chains(r, &r->phases[i]);
     grd_parallel_for(0, r->c->groups * r->nphases, 8, pack_items, r);
 }

@@ -13,15 +13,15 @@ def functions(t, n):
     return getattr(t.nn.functional, f"conv{n}d"), getattr(t.nn.functional, f"conv_transpose{n}d")
 
 
-def draw_case(draw):
-    """Sizes, strides and settings of a convolution that exists; what is drawn does not depend on a framework."""
+def draw_case(draw, longest=40):
+    """Sizes, strides and settings of a convolution that exists; what is drawn does not depend on a framework. The longest row is so long in one dimension."""
     n, transposed, groups = draw.choice((1, 2, 2, 3)), draw.random() < 0.4, draw.choice((1, 1, 1, 2, 3))
     depthwise = draw.random() < 0.15
     inner, outer = (1, draw.choice((1, 2))) if depthwise else (draw.choice((1, 2, 3, 5)), draw.choice((1, 2, 6, 9, 17, 33)))
     groups = draw.choice((3, 20)) if depthwise else groups
     each = [(draw.randint(1, 4), draw.randint(1, 3), draw.randint(0, 2), draw.randint(1, 2)) for _ in range(n)]
     kernel, stride, padding, dilation = (list(values) for values in zip(*each))
-    size = [draw.randint(max(1, (k - 1) * d + 1 - 2 * p), 40 // n) for k, _, p, d in zip(kernel, stride, padding, dilation)]
+    size = [draw.randint(max(1, (k - 1) * d + 1 - 2 * p), longest // n) for k, _, p, d in zip(kernel, stride, padding, dilation)]
     settings = {"stride": stride, "padding": padding, "dilation": dilation, "groups": groups}
     channels, weight = groups * inner, [groups * outer, inner, *kernel]
     if transposed:
@@ -30,7 +30,7 @@ def draw_case(draw):
         grown = [(i - 1) * s - 2 * p + d * (k - 1) + 1 + o
                  for i, s, p, d, k, o in zip(size, stride, padding, dilation, kernel, settings["output_padding"])]
         if min(grown) < 1:
-            return draw_case(draw)
+            return draw_case(draw, longest)
         channels = groups * outer
     samples = draw.choice(([], [1], [2], [3], [0] if n < 3 else [2]))
     return n, transposed, [*samples, channels, *size], weight, draw.random() < 0.5, settings
@@ -58,9 +58,9 @@ def assert_close(got, wanted, tolerance):
     assert (got - wanted).abs().max().item() <= tolerance * (1 + wanted.abs().max().item()) if wanted.numel() else True
 
 
-def run_case(seed, dtype, how, tolerance):
+def run_case(seed, dtype, how, tolerance, longest=40):
     draw = random.Random(seed)
-    n, transposed, sizes, weight_sizes, has_bias, settings = draw_case(draw)
+    n, transposed, sizes, weight_sizes, has_bias, settings = draw_case(draw, longest)
     outer = settings["groups"] * weight_sizes[1] if transposed else weight_sizes[0]
     made = torch.Generator().manual_seed(seed)
     raw = [torch.randn(*s, generator=made, dtype=torch.float64) for s in (sizes, weight_sizes, [outer])]
@@ -80,6 +80,12 @@ def run_case(seed, dtype, how, tolerance):
 @pytest.mark.parametrize("seed", range(160))
 def test_cases(seed):
     run_case(seed, "float32", "", 3e-5)
+
+
+@pytest.mark.parametrize("dtype", ("float32", "float64", "bfloat16"))
+@pytest.mark.parametrize("seed", range(600, 660))
+def test_long_rows(seed, dtype):
+    run_case(seed, dtype, "", {"float32": 1e-5, "float64": 1e-12, "bfloat16": 3e-2}[dtype], longest=180)
 
 
 @pytest.mark.parametrize("how", ("channels last", "turned", "every second", "expanded"))
