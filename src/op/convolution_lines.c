@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/parallel.h"
+#include "kernel/map.h"
 #include "op/convolution_direct.h"
 
 enum {
@@ -159,15 +160,11 @@ static void write_rows(const struct grd_conv_run *r, const struct blocks *b, int
     r->kernel->put(&put);
     if (r->narrow == NULL)
         return;
-    if (r->to_column == 1) {
-        r->narrow(n * columns, (char *const[]){row == columns ? to : narrowed, woven}, (const int64_t[]){r->itemsize, r->size}, NULL);
-        for (int64_t i = 0; i < n && row != columns; i++)
-            memcpy(to + i * row * r->itemsize, narrowed + i * columns * r->itemsize, (size_t)(columns * r->itemsize));
-        return;
-    }
-    for (int64_t i = 0; i < n; i++)
-        r->narrow(columns, (char *const[]){to + i * row * r->itemsize, woven + i * columns * r->size},
-                  (const int64_t[]){r->to_column * r->itemsize, r->size}, NULL);
+    const bool is_plain = r->to_column == 1 && row == columns;
+    r->narrow(n * columns, (char *const[]){is_plain ? to : narrowed, woven}, (const int64_t[]){r->itemsize, r->size}, NULL);
+    if (!is_plain)
+        grd_copy_lines(n, columns, r->itemsize, to, (const int64_t[]){r->to_column * r->itemsize, row * r->itemsize}, narrowed,
+                       (const int64_t[]){r->itemsize, columns * r->itemsize});
 }
 
 /* Where a block is: its first place, and how many there are; `to` is that place of the item's first channel in the result. */
