@@ -237,9 +237,10 @@ static bool take_size(struct pool *x, grd_dims size)
 
 /* ---- Pieces --------------------------------------------------------------------------------------------------------------------------- */
 
-static int64_t line_bytes(const struct pool *x, int64_t width, grd_dtype working)
+/* Parts of `size`, of which the last may be smaller. */
+static int64_t parts_of(int64_t n, int64_t size)
 {
-    return width * x->windows.channels * grd_dtype_size(working) + GRD_POOL_SLACK;
+    return n / size + (n % size > 0);
 }
 
 /* Rows that have about PIECE elements in their windows. */
@@ -252,16 +253,20 @@ static int64_t row_grain(const struct pool *x)
     return elements < PIECE ? (int64_t)(PIECE / (elements + 1)) + 1 : 1;
 }
 
-/* Rows of images of those sizes, and the memory of pieces, which have lines of `line` bytes. */
-static void plan_rows(struct grd_plan *p, const int64_t *sizes, int64_t line)
+/* Rows of images of those sizes, and the memory of pieces, which have lines of `width` places. Images without elements may have any other sizes; more memory than can be
+ * counted is refused when it is asked for. */
+static void plan_rows(struct grd_plan *p, const int64_t *sizes, int64_t width, grd_dtype working)
 {
     struct pool *x = pool_of(p);
-    x->windows.lines = (int)grd_greatest(grd_least(LINES_BYTES / line, GRD_POOL_LINES), 1);
-    const int64_t bytes = 2 * x->windows.lines * line;
-    x->rows = x->images * sizes[0] * sizes[1];
-    x->grain = grd_greatest((x->rows + PIECES - 1) / PIECES, row_grain(x));
-    x->piece_bytes = (bytes / GRD_POOL_SLACK + 1) * GRD_POOL_SLACK;
-    p->scratch_bytes = (size_t)(x->piece_bytes * ((x->rows + x->grain - 1) / x->grain));
+    const double line = (double)width * (double)x->windows.channels * (double)grd_dtype_size(working) + GRD_POOL_SLACK;
+    const bool is_empty = x->images == 0 || x->windows.channels == 0 || sizes[0] == 0 || sizes[1] == 0 || sizes[2] == 0;
+    x->windows.lines = line < LINES_BYTES ? (int)grd_least((int64_t)(LINES_BYTES / line), GRD_POOL_LINES) : 1;
+    x->rows = is_empty ? 0 : x->images * sizes[0] * sizes[1];
+    x->grain = grd_greatest(parts_of(x->rows, PIECES), row_grain(x));
+    const int64_t pieces = parts_of(x->rows, x->grain);
+    const bool is_countable = 2.0 * x->windows.lines * line < (double)(INT64_MAX / (PIECES + 1) / 2);
+    x->piece_bytes = is_countable ? (2 * x->windows.lines * (int64_t)line / GRD_POOL_SLACK + 1) * GRD_POOL_SLACK : 0;
+    p->scratch_bytes = is_countable || is_empty ? (size_t)(x->piece_bytes * pieces) : SIZE_MAX;
 }
 
 /* ---- Tensors -------------------------------------------------------------------------------------------------------------------------- */
@@ -287,7 +292,7 @@ static bool plan_output(struct grd_plan *p, grd_tensor *self)
     const grd_dtype dtype = (grd_dtype)self->dtype, working = working_dtype(x, dtype);
     if (!read_images(p, self, working) || !plan_images(p, self, x->windows.out, dtype, working))
         return false;
-    plan_rows(p, x->windows.out, line_bytes(x, x->windows.in[2], working));
+    plan_rows(p, x->windows.out, x->windows.in[2], working);
     return true;
 }
 
@@ -444,7 +449,7 @@ static bool plan_average_gradient(struct grd_plan *p, grd_tensor *grad)
             return grd_raise(GRD_ERROR_RUNTIME, "the gradient does not have the sizes of the output: %s", grd_list_text(grd_sizes(grad)));
     if (!take_kernels(x, dtype, false) || !read_images(p, grad, working) || !plan_images(p, grad, x->windows.in, dtype, working))
         return false;
-    plan_rows(p, x->windows.in, line_bytes(x, x->windows.out[2], working));
+    plan_rows(p, x->windows.in, x->windows.out[2], working);
     return true;
 }
 
