@@ -24,6 +24,8 @@ enum {
     TEXT_CHARS = 128
 };
 
+static const double MOST_LINE_BYTES = 0x1p50;
+
 struct pool {
     struct grd_pool windows;
     const struct grd_pool_row *kernels;
@@ -253,20 +255,26 @@ static int64_t row_grain(const struct pool *x)
     return elements < PIECE ? (int64_t)(PIECE / (elements + 1)) + 1 : 1;
 }
 
-/* Rows of images of those sizes, and the memory of pieces, which have lines of `width` places. Images without elements may have any other sizes; more memory than can be
- * counted is refused when it is asked for. */
+/* Rows of images of those sizes, and the memory of pieces, which have lines of `width` places. Images without elements may have any other sizes; more than can be counted is
+ * refused when memory for it is asked for. */
 static void plan_rows(struct grd_plan *p, const int64_t *sizes, int64_t width, grd_dtype working)
 {
     struct pool *x = pool_of(p);
-    const double line = (double)width * (double)x->windows.channels * (double)grd_dtype_size(working) + GRD_POOL_SLACK;
     const bool is_empty = x->images == 0 || x->windows.channels == 0 || sizes[0] == 0 || sizes[1] == 0 || sizes[2] == 0;
-    x->windows.lines = line < LINES_BYTES ? (int)grd_least((int64_t)(LINES_BYTES / line), GRD_POOL_LINES) : 1;
-    x->rows = is_empty ? 0 : x->images * sizes[0] * sizes[1];
+    const double line = (double)width * (double)x->windows.channels * (double)grd_dtype_size(working) + GRD_POOL_SLACK;
+    x->rows = 0;
+    x->grain = 1;
+    if (is_empty)
+        return;
+    if (line > MOST_LINE_BYTES || __builtin_mul_overflow(x->images, sizes[0], &x->rows) ||
+        __builtin_mul_overflow(x->rows, sizes[1], &x->rows)) {
+        p->scratch_bytes = SIZE_MAX;
+        return;
+    }
+    x->windows.lines = (int)grd_greatest(grd_least(LINES_BYTES / (int64_t)line, GRD_POOL_LINES), 1);
     x->grain = grd_greatest(parts_of(x->rows, PIECES), row_grain(x));
-    const int64_t pieces = parts_of(x->rows, x->grain);
-    const bool is_countable = 2.0 * x->windows.lines * line < (double)(INT64_MAX / (PIECES + 1) / 2);
-    x->piece_bytes = is_countable ? (2 * x->windows.lines * (int64_t)line / GRD_POOL_SLACK + 1) * GRD_POOL_SLACK : 0;
-    p->scratch_bytes = is_countable || is_empty ? (size_t)(x->piece_bytes * pieces) : SIZE_MAX;
+    x->piece_bytes = (2 * x->windows.lines * (int64_t)line / GRD_POOL_SLACK + 1) * GRD_POOL_SLACK;
+    p->scratch_bytes = (size_t)(x->piece_bytes * parts_of(x->rows, x->grain));
 }
 
 /* ---- Tensors -------------------------------------------------------------------------------------------------------------------------- */
