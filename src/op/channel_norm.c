@@ -48,8 +48,9 @@ static bool plan_layout(struct grd_plan *p, const grd_tensor *input, double eps,
     x->at.innermost = x->at.positions == 1 || grd_shape_suggests_channels_last(grd_sizes(input), input->strides);
     const int64_t rows = grd_least(MOST_ROWS, grd_greatest(LEAST_ROWS, PIECE / grd_greatest(1, x->at.channels)));
     x->length = x->at.innermost ? rows : PIECE;
-    x->pieces = (x->at.samples * x->at.positions + x->length - 1) / x->length;
-    p->scratch_bytes = (size_t)((2 * x->pieces + 3) * x->at.channels * x->itemsize);
+    const int64_t places = x->at.samples * x->at.positions;
+    x->pieces = places / x->length + (places % x->length > 0);
+    grd_plan_scratch(p, (2 * (double)x->pieces + 3) * (double)x->at.channels * (double)x->itemsize);
     return true;
 }
 

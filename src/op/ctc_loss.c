@@ -192,7 +192,7 @@ bool plan_ctc_loss_forward(struct grd_plan *p, grd_tensor *log_probs, grd_tensor
     const struct ctc *x = ctc_of(p);
     if (!plan_ctc(p, log_probs, targets, input_lengths, target_lengths, blank, zero_infinity))
         return false;
-    p->scratch_bytes = (size_t)x->batch * sizeof(int64_t);
+    grd_plan_scratch(p, (double)x->batch * sizeof(int64_t));
     return grd_plan_result(p, grd_dims(x->batch), (grd_dtype)log_probs->dtype) &&
            grd_plan_result(p, grd_dims(x->batch, x->steps, x->states), (grd_dtype)log_probs->dtype);
 }
@@ -215,7 +215,7 @@ bool plan_ctc_loss_backward(struct grd_plan *p, grd_tensor *grad, grd_tensor *lo
         return grd_raise(GRD_ERROR_RUNTIME, "grad, neg_log_likelihood or log_alpha do not have the sizes of the loss");
     if (2 * x->states > INT64_MAX / 8 / x->batch)
         return grd_raise(GRD_ERROR_RUNTIME, "there are too many targets");
-    p->scratch_bytes = (size_t)x->batch * (sizeof(int64_t) + (size_t)(2 * x->states) * grd_dtype_size(dtype));
+    grd_plan_scratch(p, (double)x->batch * (sizeof(int64_t) + 2 * (double)x->states * (double)grd_dtype_size(dtype)));
     return grd_plan_reads_as(p, neg_log_likelihood, dtype) && grd_plan_reads_as(p, log_alpha, dtype) && grd_plan_reads_as(p, grad, dtype) &&
            grd_plan_result(p, grd_sizes(log_probs), dtype);
 }

@@ -204,7 +204,7 @@ bool plan_linalg_qr(struct grd_plan *p, grd_tensor *A, const char *mode)
     f->k = grd_least(f->m, f->n);
     f->columns = without_q ? 0 : complete ? f->m : f->k;
     f->rows = complete ? f->m : f->k;
-    p->scratch_bytes = (size_t)(count_of(A) * (f->m * f->n + f->k) * A->itemsize);
+    grd_plan_scratch(p, A->numel == 0 ? 0 : (double)count_of(A) * ((double)f->m * (double)f->n + (double)f->k) * A->itemsize);
     const grd_dtype dtype = (grd_dtype)A->dtype;
     return grd_plan_reads_as(p, grd_transpose(A, -2, -1), dtype) &&
            (without_q ? grd_plan_result(p, grd_dims(0), dtype) : plan_columns(p, batch_of(A), f->m, f->columns, dtype)) &&

@@ -85,7 +85,7 @@ bool plan_hidden_embedding_backward(struct grd_plan *p, grd_tensor *grad, grd_di
     if (grd_kernels->index->add[dtype] == NULL ||
         (scale_grad_by_freq && grd_kernels->binary[dtype][GRD_BINARY_HIDDEN_DIV_TRUE].block == NULL))
         return grd_raise_no_kernel("embedding_backward", grad->dtype);
-    p->scratch_bytes = scale_grad_by_freq ? (size_t)sizes.data[0] * (sizeof(int64_t) + (size_t)grd_dtype_size(dtype)) : 0;
+    grd_plan_scratch(p, scale_grad_by_freq ? (double)sizes.data[0] * (double)(sizeof(int64_t) + (size_t)grd_dtype_size(dtype)) : 0);
     return plan_rows(p, grad, dtype, indices, sizes.data[0]) && grd_plan_result(p, sizes, (grd_dtype)grad->dtype) &&
            grd_plan_computed_in(p, dtype);
 }

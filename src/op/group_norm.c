@@ -50,8 +50,9 @@ static bool plan_groups(struct grd_plan *p, const grd_tensor *input, int64_t num
     x->groups = (struct grd_channels){1, samples * num_groups, width * positions, false};
     x->channels = (struct grd_channels){1, samples * channels, grd_greatest(1, positions), false}; /* the kernels divide by the positions */
     x->each = (struct grd_channel_groups){.width = width, .groups = num_groups, .positions = positions, .eps = eps};
-    x->pieces = (width * positions + PIECE - 1) / PIECE;
-    p->scratch_bytes = (size_t)(((2 * x->pieces + 2) * x->groups.channels + 5 * x->channels.channels) * x->itemsize);
+    x->pieces = width * positions / PIECE + (width * positions % PIECE > 0);
+    const double sums = (2 * (double)x->pieces + 2) * (double)x->groups.channels + 5 * (double)x->channels.channels;
+    grd_plan_scratch(p, input->numel == 0 ? 0 : sums * (double)x->itemsize);
     return grd_plan_result(p, grd_sizes(input), dtype) && grd_plan_computed_in(p, as);
 }
 

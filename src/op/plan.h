@@ -115,6 +115,12 @@ static inline void grd_plan_open(struct grd_plan *p, const struct grd_op *op, gr
     p->scratch = NULL;
 }
 
+/* Wants so much memory for the run. More than can be counted is refused when it is asked for. */
+static inline void grd_plan_scratch(struct grd_plan *p, double bytes)
+{
+    p->scratch_bytes = bytes < 0x1p62 ? (size_t)bytes : SIZE_MAX;
+}
+
 /* Checks devices and out=, and prepares what is read: then a check may read it. */
 bool grd_plan_admit(struct grd_plan *p);
 /* Takes the memory of the results. False, too, when there is nothing to run. */

@@ -6,6 +6,7 @@
  * Invariant: numbers of windows are int32, as PyTorch demands, so that no product of two overflows. */
 #include "kernel/pool.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -268,7 +269,7 @@ static void plan_rows(struct grd_plan *p, const int64_t *sizes, int64_t width, g
         return;
     if (line > MOST_LINE_BYTES || __builtin_mul_overflow(x->images, sizes[0], &x->rows) ||
         __builtin_mul_overflow(x->rows, sizes[1], &x->rows)) {
-        p->scratch_bytes = SIZE_MAX;
+        grd_plan_scratch(p, HUGE_VAL);
         return;
     }
     x->windows.lines = (int)grd_greatest(grd_least(LINES_BYTES / (int64_t)line, GRD_POOL_LINES), 1);

@@ -150,7 +150,12 @@ static int64_t kept_rows(const struct resample *x)
 /* The memory of the pieces, which keep rows of the input. */
 static void size_pieces(struct grd_plan *p, struct resample *x)
 {
-    const int64_t rows = x->images * x->kernel.axes[0].out * x->kernel.axes[1].out, width = x->kernel.axes[2].out * x->kernel.channels;
+    const struct grd_resample_axis *axes = x->kernel.axes;
+    if ((double)x->images * (double)axes[0].out * (double)axes[1].out * (double)axes[2].out * (double)x->kernel.channels > 0x1p56) {
+        grd_plan_scratch(p, HUGE_VAL);
+        return;
+    }
+    const int64_t rows = x->images * axes[0].out * axes[1].out, width = axes[2].out * x->kernel.channels;
     x->kernel.lines = kept_rows(x);
     x->grain = grd_greatest((rows + PIECES - 1) / PIECES, LEAST_PIECE / width + 1);
     x->piece_bytes =

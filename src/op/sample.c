@@ -91,7 +91,7 @@ bool plan_hidden_multinomial_with_replacement(struct grd_plan *p, grd_tensor *se
                          self->ndim == 0 ? "prob_dist must have at least one dimension" : "cannot sample n_sample <= 0 samples");
     memcpy(sizes, self->sizes, (size_t)self->ndim * sizeof *sizes);
     sizes[self->ndim - 1] = num_samples;
-    p->scratch_bytes = (size_t)self->sizes[self->ndim - 1] * sizeof(double);
+    grd_plan_scratch(p, (double)self->sizes[self->ndim - 1] * sizeof(double));
     return grd_plan_reads_as(p, self, GRD_FLOAT64) && grd_plan_result(p, grd_dims_from(sizes, self->ndim), GRD_INT64);
 }
 

@@ -105,8 +105,8 @@ bool plan_isin(struct grd_plan *p, grd_tensor *elements, grd_tensor *test_elemen
     if (dtype == GRD_DTYPE_NONE || !grd_check_ordered("isin", dtype))
         return false;
     if (!grd_is_few(n))
-        p->scratch_bytes =
-            (size_t)n * (sizeof(double) + sizeof(int64_t)) + grd_rank_scratch(GRD_RANK_SORT_STABLY, n, n) * sizeof(struct grd_ranked);
+        grd_plan_scratch(p, (double)n * (sizeof(double) + sizeof(int64_t)) +
+                                (double)grd_rank_scratch(GRD_RANK_SORT_STABLY, n, n) * sizeof(struct grd_ranked));
     *(bool *)p->state = invert;
     return grd_plan_reads_as(p, elements, dtype) && grd_plan_reads_as(p, test_elements, dtype) &&
            grd_plan_result(p, grd_sizes(elements), GRD_BOOL);
