@@ -55,8 +55,9 @@ static bool check_dtype(const grd_tensor *x, const char *function, const char *k
 /* Plans a result of matrices that lie column by column, with the batch of `like`. */
 static bool plan_columns(struct grd_plan *p, grd_dims batch, int64_t rows, int64_t columns, grd_dtype dtype)
 {
-    int64_t sizes[GRD_MAX_DIMS], strides[GRD_MAX_DIMS], step = grd_greatest(rows, 1) * grd_greatest(columns, 1);
+    int64_t sizes[GRD_MAX_DIMS], strides[GRD_MAX_DIMS], step;
     const int64_t n = batch.n;
+    bool is_too_large = __builtin_mul_overflow(grd_greatest(rows, 1), grd_greatest(columns, 1), &step);
     memcpy(sizes, batch.data, (size_t)n * sizeof *sizes);
     sizes[n] = rows;
     sizes[n + 1] = columns;
@@ -64,9 +65,10 @@ static bool plan_columns(struct grd_plan *p, grd_dims batch, int64_t rows, int64
     strides[n + 1] = grd_greatest(rows, 1);
     for (int64_t d = n - 1; d >= 0; d--) {
         strides[d] = step;
-        if (__builtin_mul_overflow(step, grd_greatest(sizes[d], 1), &step))
-            return grd_raise(GRD_ERROR_MEMORY, "the sizes %s are too large", grd_list_text(grd_dims_from(sizes, n + 2)));
+        is_too_large = __builtin_mul_overflow(step, grd_greatest(sizes[d], 1), &step) || is_too_large;
     }
+    if (is_too_large)
+        return grd_raise(GRD_ERROR_MEMORY, "the sizes %s are too large", grd_list_text(grd_dims_from(sizes, n + 2)));
     return grd_plan_strided(p, grd_dims_from(sizes, n + 2), strides, dtype);
 }
 
