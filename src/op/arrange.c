@@ -7,6 +7,7 @@
 #include "kernel/index.h"
 #include "op/common.h"
 #include "op/composite.h"
+#include "op/formula.h"
 #include "op/indexed.h"
 #include "op/plan.h"
 
@@ -51,6 +52,11 @@ grd_tensor *op_rot90(grd_tensor *self, int64_t k, grd_dims dims)
     if (turns == 2)
         return grd_flip(self, grd_dims(a, b));
     return grd_new_detached(grd_transpose(grd_flip(self, grd_dims(turns == 1 ? b : a)), a, b));
+}
+
+int64_t grd_turns_back(int64_t k)
+{
+    return -(k % 4);
 }
 
 /* ---- Differences --------------------------------------------------------------------------------------------------------------------- */

@@ -69,7 +69,6 @@ grd_dims grd_linear_classes(grd_dims linear_weight);
 grd_dims grd_logits_sizes(grd_dims input, grd_dims classes);
 /* A row that counts as padding, from the end if negative; -1 for none. RuntimeError: the table has no such row. */
 int64_t grd_padding_row(grd_scalar padding_idx, const grd_tensor *weight);
-/* A variance for each element of the input, with a last dimension of 1 where it is one for each row. ValueError: other sizes, a negative variance. */
 /* A variance for each element of the input, or with a size of 1 along one dimension; it has a last dimension of 1 where it is one for each row. ValueError: other sizes, a
  * negative variance. */
 grd_tensor *grd_loss_variance(const grd_tensor *input, grd_tensor *var);
@@ -102,13 +101,16 @@ bool grd_check_conv_padding(const char *padding, grd_dims weight, grd_dims strid
 /* The padding on both sides that the word stands for, and the input, with one more behind it where "same" asks for an odd number. */
 grd_dims grd_conv_padding(const char *padding, grd_dims weight, grd_dims dilation);
 grd_tensor *grd_conv_padded(grd_tensor *input, grd_dims weight, const char *padding, grd_dims dilation);
-/* The sizes of images of n dimensions; all sizes, with those of the images in one. */
+/* The sizes of images of n dimensions. */
 grd_dims grd_image_sizes(grd_dims sizes, int64_t n);
 /* The sizes of a grid of points for images of that size; with the points in one dimension, if `merged`. */
 grd_dims grd_affine_sizes(grd_dims size, bool merged);
+/* The turns that undo rot90. */
+int64_t grd_turns_back(int64_t k);
 /* The groups that undo channel_shuffle. */
 int64_t grd_groups_back(grd_dims sizes, int64_t groups);
 grd_dims grd_image_sizes_as(grd_dims sizes, grd_dims image); /* of as many dimensions as `image` */
+/* All sizes, with those of images of n dimensions in one. */
 grd_dims grd_plane_sizes(grd_dims sizes, int64_t n);
 bool grd_is_flat(grd_dims size); /* of two dimensions */
 /* Windows of rows as those of images with one row: one number, and that for the other dimension before it. An empty list stays. */
