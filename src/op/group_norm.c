@@ -51,8 +51,8 @@ static bool plan_groups(struct grd_plan *p, const grd_tensor *input, int64_t num
     x->channels = (struct grd_channels){1, samples * channels, grd_greatest(1, positions), false}; /* the kernels divide by the positions */
     x->each = (struct grd_channel_groups){.width = width, .groups = num_groups, .positions = positions, .eps = eps};
     x->pieces = width * positions / PIECE + (width * positions % PIECE > 0);
-    const double sums = (2 * (double)x->pieces + 2) * (double)x->groups.channels + 5 * (double)x->channels.channels;
-    grd_plan_scratch(p, input->numel == 0 ? 0 : sums * (double)x->itemsize);
+    const double of_sample = (2 * (double)x->pieces + 2) * (double)num_groups + 5 * (double)channels;
+    grd_plan_scratch(p, of_sample * (double)samples * (double)x->itemsize);
     return grd_plan_result(p, grd_sizes(input), dtype) && grd_plan_computed_in(p, as);
 }
 
