@@ -366,7 +366,18 @@ struct grd_node *grd_history_of(const grd_tensor *t, uint32_t *ret_output)
     return node;
 }
 
-/* The same, brought up to date with what was written through the base or other views of it. False, with the error raised, on failure. */
+struct grd_node *grd_retired_history_of(const grd_tensor *t)
+{
+    struct grd_meta *meta = grd_meta_get(t);
+    if (meta == NULL)
+        return NULL;
+    grd_spin_lock(&meta->lock);
+    struct grd_node *node = meta->retired != NULL ? grd_node_keep(meta->retired) : NULL;
+    grd_spin_unlock(&meta->lock);
+    return node;
+}
+
+/* The history, brought up to date with what was written through the base or other views of it. False, with the error raised, on failure. */
 static bool current_grad_fn(grd_tensor *t, struct grd_node **ret_node, uint32_t *ret_output)
 {
     *ret_node = NULL;

@@ -301,7 +301,7 @@ static inline bool grd_saved_begin(struct grd_node *node, const struct grd_saved
 bool grd_saved_find_outdated(struct grd_node *node, struct grd_saved *saved, int n, const struct grd_storage *written,
                              struct grd_rebase *rebase);
 /* Puts the aliases in the place of what was found. */
-void grd_saved_replace_outdated(const struct grd_rebase *rebase);
+void grd_saved_replace_outdated(struct grd_rebase *rebase);
 
 /* ---- Nodes of operators (op_node.c) ------------------------------------------------------------------------------------------------- */
 /* A call that is recorded. */
@@ -383,6 +383,8 @@ static inline struct grd_meta *grd_meta_get(const grd_tensor *t)
 struct grd_meta *grd_meta_ensure(grd_tensor *t);
 /* grad_fn and output as recorded, whatever happened to the base since; owned by the caller, or NULL. */
 struct grd_node *grd_history_of(const grd_tensor *t, uint32_t *ret_output);
+/* The one that Note [Replaced histories] keeps; owned by the caller, or NULL. */
+struct grd_node *grd_retired_history_of(const grd_tensor *t);
 
 /* True if the tensor has a grad_fn, as recorded. */
 static inline bool grd_has_history(const grd_tensor *t)
@@ -450,23 +452,31 @@ bool grd_check_inplace(grd_tensor *t);
 struct grd_outdated {
     struct grd_node *node;
     grd_tensor **slot, *alias; /* where it is saved; what is to be there, pooled */
+    grd_tensor *replaced;      /* what was there; owned */
 };
 
 /* What becomes of histories when an operator has written in place. */
 struct grd_rebase {
     struct grd_node *history; /* of the tensor, or of the base it is a view of; owned */
     uint32_t output;
-    struct grd_outdated *outdated; /* pooled */
-    int64_t noutdated, capacity;
+    struct grd_outdated *outdated; /* pooled, as `held` */
+    struct grd_node **held;        /* histories of saved tensors, kept while they are searched */
+    int64_t noutdated, outdated_capacity, nheld, held_capacity;
+    struct grd_pass *pass; /* of the search */
+    uint64_t number;       /* of histories that had been replaced before the search */
 };
 
 /* Before an operator writes over `t`, output `output` of its node: wraps the node into what the history of `t` (or of its base) becomes.
  * Takes the reference of `node`; false on failure. self_edge: the node's edge 0 is the one of `t`. */
 bool grd_rebase_prepare(struct grd_rebase *rebase, grd_tensor *t, struct grd_node *node, uint32_t output, bool self_edge);
 /* After it has: makes the prepared node the history. */
-bool grd_rebase_commit(const struct grd_rebase *rebase, grd_tensor *t);
+bool grd_rebase_commit(struct grd_rebase *rebase, grd_tensor *t);
 /* After it has not. */
 void grd_rebase_abandon(const struct grd_rebase *rebase);
+/* Searches the history of a saved tensor too. False, with the error raised, on failure. */
+bool grd_rebase_search(struct grd_rebase *rebase, const grd_tensor *saved);
+/* Room for one more in a pooled array of n. NULL, with the error raised, on failure. */
+void *grd_rebase_room(void *array, int64_t n, int64_t *capacity, size_t size);
 /* For a node inside a CopySlices: `saved`, an alias of the view it wrote, with the view's history. */
 grd_tensor *grd_slices_output(struct grd_node *wrapper, grd_tensor *saved);
 /* Rewrites the grad_fn of a view whose base was written since. False, with the error raised, where that is forbidden. */

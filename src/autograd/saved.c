@@ -144,16 +144,10 @@ bool grd_saved_share(struct grd_node *node, const struct grd_saved *saved, int n
 /* ---- Overwritten ------------------------------------------------------------------------------------------------------------- */
 static bool add_outdated(struct grd_rebase *rebase, struct grd_outdated one)
 {
-    if (rebase->noutdated == rebase->capacity) {
-        const int64_t capacity = 2 * rebase->capacity + 8;
-        struct grd_outdated *grown = grd_pool_alloc((size_t)capacity * sizeof *grown);
-        if (grown == NULL)
-            return false;
-        for (int64_t i = 0; i < rebase->noutdated; i++)
-            grown[i] = rebase->outdated[i];
-        rebase->outdated = grown;
-        rebase->capacity = capacity;
-    }
+    struct grd_outdated *room = grd_rebase_room(rebase->outdated, rebase->noutdated, &rebase->outdated_capacity, sizeof one);
+    if (room == NULL)
+        return false;
+    rebase->outdated = room;
     rebase->outdated[rebase->noutdated++] = one;
     return true;
 }
@@ -163,12 +157,14 @@ static bool look_at(struct grd_node *node, grd_tensor **slot, uint32_t version, 
                     struct grd_rebase *rebase)
 {
     grd_tensor *t = *slot;
-    if (t == NULL || (t->storage != written && grd_version_of(t) == version))
+    if (t == NULL)
         return true;
+    if (t->storage != written && grd_version_of(t) == version)
+        return grd_rebase_search(rebase, t);
     if (grd_object_unique(t) && t->autograd == NULL && t->base == NULL)
         return true;
     grd_tensor *alias = grd_new_detached(t);
-    return !grd_pending() && add_outdated(rebase, (struct grd_outdated){node, slot, alias});
+    return !grd_pending() && add_outdated(rebase, (struct grd_outdated){node, slot, alias, NULL});
 }
 
 bool grd_saved_find_outdated(struct grd_node *node, struct grd_saved *saved, int n, const struct grd_storage *written,
@@ -189,17 +185,15 @@ bool grd_saved_find_outdated(struct grd_node *node, struct grd_saved *saved, int
     return ok;
 }
 
-void grd_saved_replace_outdated(const struct grd_rebase *rebase)
+void grd_saved_replace_outdated(struct grd_rebase *rebase)
 {
     for (int64_t i = 0; i < rebase->noutdated; i++) {
-        const struct grd_outdated *one = &rebase->outdated[i];
-        grd_tensor *old = NULL;
+        struct grd_outdated *one = &rebase->outdated[i];
         grd_spin_lock(&one->node->lock);
         if (!one->node->freed) {
-            old = *one->slot;
+            one->replaced = *one->slot;
             *one->slot = grd_object_keep(one->alias);
         }
         grd_spin_unlock(&one->node->lock);
-        grd_object_drop(old);
     }
 }

@@ -11,6 +11,8 @@
  * of no more use to the formula that saved it. So before a tensor gets a new history, that is searched: tensors saved by its nodes that lie in
  * the same memory, or have been written since, are replaced by aliases without history, which are enough to say what was overwritten. The aliases are
  * made before the operator writes and put in place after.
+ * Searched, too, are the histories that saved tensors own now: another thread may have replaced them since they were saved. One that replaces a history
+ * in between makes the search be done again: of two threads that write into what the other saved, the later finds what the earlier left.
  * Not searched is the history of a tensor that nobody owns but the caller, or whose storage was never saved. */
 #include "autograd/pass.h"
 #include "base/fork.h"
@@ -234,18 +236,63 @@ static bool may_be_saved(const grd_tensor *t)
     return !grd_object_unique(t) || (t->base != NULL && !grd_object_owned_as(t->base, GRD_VIEW_WEIGHT));
 }
 
+void *grd_rebase_room(void *array, int64_t n, int64_t *capacity, size_t size)
+{
+    if (n < *capacity)
+        return array;
+    const int64_t wanted = 2 * *capacity + 8;
+    void *grown = grd_pool_alloc((size_t)wanted * size);
+    if (grown != NULL && n > 0)
+        memcpy(grown, array, (size_t)n * size);
+    *capacity = grown != NULL ? wanted : *capacity;
+    return grown;
+}
+
+static bool search_histories(struct grd_rebase *rebase, const grd_tensor *t)
+{
+    uint32_t output;
+    for (int retired = 0; retired < 2 && grd_has_history(t); retired++) {
+        struct grd_node **room = grd_rebase_room(rebase->held, rebase->nheld, &rebase->held_capacity, sizeof *room);
+        if (room == NULL)
+            return false;
+        rebase->held = room;
+        struct grd_node *node = retired ? grd_retired_history_of(t) : grd_history_of(t, &output);
+        if (node == NULL)
+            continue;
+        rebase->held[rebase->nheld++] = node;
+        if (grd_pass_enter(rebase->pass, node) == GRD_NO_ENTRY)
+            return false;
+    }
+    return true;
+}
+
+bool grd_rebase_search(struct grd_rebase *rebase, const grd_tensor *saved)
+{
+    return search_histories(rebase, saved) && (saved->base == NULL || search_histories(rebase, saved->base));
+}
+
+/* Of the nodes, and of those that are entered meanwhile. */
+static bool search_nodes(struct grd_rebase *rebase, const struct grd_storage *written)
+{
+    struct grd_pass *pass = rebase->pass;
+    for (int64_t i = 0; i < pass->n; i++) {
+        struct grd_node *node = pass->entries[i].node;
+        if (node->nedges > 0 && pass->entries[i].from == i && !grd_pass_discover(pass, (int32_t)i))
+            return false;
+        if (node->class->find_outdated != NULL && !node->class->find_outdated(node, written, rebase))
+            return false;
+    }
+    return true;
+}
+
 static bool find_outdated(struct grd_rebase *rebase, const grd_tensor *t)
 {
     if (!may_be_saved(t))
         return true;
     struct grd_pass pass;
     grd_pass_init(&pass, false, false);
-    const int32_t root = grd_pass_enter(&pass, rebase->history);
-    bool ok = root != GRD_NO_ENTRY && grd_pass_discover(&pass, root);
-    for (int64_t i = 0; i < pass.n && ok; i++) {
-        struct grd_node *node = pass.entries[i].node;
-        ok = node->class->find_outdated == NULL || node->class->find_outdated(node, t->storage, rebase);
-    }
+    rebase->pass = &pass;
+    const bool ok = grd_pass_enter(&pass, rebase->history) != GRD_NO_ENTRY && search_nodes(rebase, t->storage);
     grd_pass_done(&pass, true);
     return ok;
 }
@@ -290,10 +337,15 @@ static struct grd_node *new_copy_slices(grd_tensor *t, struct grd_node *node, bo
     return &self->node;
 }
 
+static pthread_mutex_t replacing = PTHREAD_MUTEX_INITIALIZER;
+static _Atomic uint64_t replaced; /* histories so far; changes under the lock */
+
 bool grd_rebase_prepare(struct grd_rebase *rebase, grd_tensor *t, struct grd_node *node, uint32_t output, bool self_edge)
 {
     const bool wraps = t->base != NULL;
-    *rebase = (struct grd_rebase){.history = wraps ? new_copy_slices(t, node, self_edge) : node, .output = wraps ? 0 : output};
+    *rebase = (struct grd_rebase){.history = wraps ? new_copy_slices(t, node, self_edge) : node,
+                                  .output = wraps ? 0 : output,
+                                  .number = atomic_load_explicit(&replaced, memory_order_acquire)};
     if (rebase->history == NULL)
         return false;
     if (find_outdated(rebase, t))
@@ -302,19 +354,38 @@ bool grd_rebase_prepare(struct grd_rebase *rebase, grd_tensor *t, struct grd_nod
     return false;
 }
 
-bool grd_rebase_commit(const struct grd_rebase *rebase, grd_tensor *t)
+/* Nothing is freed under a lock: what is freed may call a user. */
+static void drop_what_was_found(const struct grd_rebase *rebase)
 {
+    for (int64_t i = 0; i < rebase->noutdated; i++)
+        grd_object_drop(rebase->outdated[i].replaced);
+    for (int64_t i = 0; i < rebase->nheld; i++)
+        grd_node_drop(rebase->held[i]);
+}
+
+bool grd_rebase_commit(struct grd_rebase *rebase, grd_tensor *t)
+{
+    grd_tensor *owner = t->base != NULL ? t->base : t;
+    uint32_t output;
+    pthread_mutex_lock(&replacing);
+    const uint64_t number = atomic_load_explicit(&replaced, memory_order_relaxed);
+    const bool searched = number == rebase->number || find_outdated(rebase, t);
+    struct grd_node *old = grd_history_of(owner, &output);
     grd_saved_replace_outdated(rebase);
-    if (!grd_replace_history(t->base != NULL ? t->base : t, rebase->history, rebase->output))
-        return false;
-    if (t->base != NULL)
+    const bool ok = grd_replace_history(owner, rebase->history, rebase->output);
+    atomic_store_explicit(&replaced, number + 1, memory_order_release);
+    pthread_mutex_unlock(&replacing);
+    grd_node_drop(old);
+    drop_what_was_found(rebase);
+    if (ok && t->base != NULL)
         grd_mark_requires_grad(t, true);
-    return true;
+    return ok && searched;
 }
 
 void grd_rebase_abandon(const struct grd_rebase *rebase)
 {
     grd_object_drop(rebase->history);
+    drop_what_was_found(rebase);
 }
 
 /* ---- Views whose base was written ----------------------------------------------------------------------------------------------- */
@@ -370,8 +441,9 @@ static pthread_mutex_t refreshing = PTHREAD_MUTEX_INITIALIZER;
 
 void grd_views_init(void)
 {
-    static struct grd_held_lock held = {.lock = &refreshing};
-    grd_hold_around_fork(&held);
+    static struct grd_held_lock held[] = {{.lock = &replacing}, {.lock = &refreshing}};
+    for (int i = 0; i < GRD_LENGTH(held); i++)
+        grd_hold_around_fork(&held[i]);
 }
 
 bool grd_view_refresh(grd_tensor *view)

@@ -351,6 +351,80 @@ static void test_no_accumulation_is_lost(void **state)
     assert_true(grd_item_double(grd_grad_of(counter)) == (double)THREADS * ROUNDS);
 }
 
+/* ---- Nothing holds itself ------------------------------------------------------------------------------------------------------------ */
+/* Two threads multiply two tensors by each other in place. Each node saves the other tensor: a history may not lead back to its own tensor. */
+static grd_tensor *pair[2];
+static pthread_barrier_t start;
+
+static void *multiply_by_other(void *number)
+{
+    const intptr_t own = (intptr_t)number;
+    for (int i = 0; i < ROUNDS; i++) {
+        pthread_barrier_wait(&start);
+        const grd_scope scope = grd_scope_open();
+        grd_mul_(pair[own], pair[1 - own]);
+        assert_true(grd_ok());
+        grd_scope_close(scope);
+        pthread_barrier_wait(&start);
+    }
+    return NULL;
+}
+
+static void test_histories_do_not_lead_back(void **state)
+{
+    (void)state;
+    pthread_t threads[2];
+    grd_zeros(grd_dims(1));
+    const int64_t before = grd_memory_get_stats().blocks;
+    pthread_barrier_init(&start, NULL, 3);
+    for (intptr_t i = 0; i < 2; i++)
+        assert_int_equal(pthread_create(&threads[i], NULL, multiply_by_other, (void *)i), 0);
+    for (int i = 0; i < ROUNDS; i++) {
+        const grd_scope scope = grd_scope_open();
+        for (int k = 0; k < 2; k++)
+            pair[k] = grd_keep(grd_mul_scalar(grd_ones(grd_dims(N), .requires_grad = true), grd_int(2)));
+        pthread_barrier_wait(&start);
+        pthread_barrier_wait(&start);
+        for (int k = 0; k < 2; k++)
+            grd_drop(pair[k]);
+        grd_scope_close(scope);
+    }
+    for (int i = 0; i < 2; i++)
+        pthread_join(threads[i], NULL);
+    pthread_barrier_destroy(&start);
+    assert_int_equal(grd_memory_get_stats().blocks, before);
+}
+
+static void *stay(void *unused)
+{
+    grd_zeros(grd_dims(1));
+    pthread_barrier_wait(&start);
+    pthread_barrier_wait(&start);
+    return unused;
+}
+
+/* While there is a second thread, a tensor keeps the history it was made with beside the one it has now. */
+static void test_the_first_history_does_not_lead_back(void **state)
+{
+    (void)state;
+    pthread_t thread;
+    grd_zeros(grd_dims(1));
+    const int64_t before = grd_memory_get_stats().blocks;
+    pthread_barrier_init(&start, NULL, 2);
+    assert_int_equal(pthread_create(&thread, NULL, stay, NULL), 0);
+    pthread_barrier_wait(&start);
+    const grd_scope scope = grd_scope_open();
+    grd_tensor *leaf = grd_ones(grd_dims(N), .requires_grad = true), *a = grd_exp(leaf), *b = grd_mul(a, a);
+    grd_logical_not_(b);
+    grd_mul_(a, b);
+    assert_true(grd_ok());
+    grd_scope_close(scope);
+    pthread_barrier_wait(&start);
+    pthread_join(thread, NULL);
+    pthread_barrier_destroy(&start);
+    assert_int_equal(grd_memory_get_stats().blocks, before);
+}
+
 /* ---- Chains of owners ------------------------------------------------------------------------------------------------------------------ */
 
 enum { LINKS = 300000, SMALL_STACK = 512 << 10 };
@@ -511,6 +585,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         IN_SCOPE(test_everything_at_once),
         IN_SCOPE(test_no_accumulation_is_lost),
+        IN_SCOPE(test_histories_do_not_lead_back),
+        IN_SCOPE(test_the_first_history_does_not_lead_back),
         IN_SCOPE(test_chains_are_freed_on_a_small_stack),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
