@@ -56,7 +56,7 @@ bool run(const struct call *call, struct results *ret_results);
 /* The operator as a function of its differentiable tensors: a grd_function whose context is the call. */
 grd_tensors as_function(grd_tensor *const *inputs, int n, void *context);
 
-/* One test per operator of the table; a name as argument runs that one. What main returns. */
+/* One test per operator of the table, or of those named as arguments. What main returns. */
 int run_matrix(void (*test_operator)(void **state), int argc, char **argv);
 
 #endif
