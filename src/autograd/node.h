@@ -459,8 +459,8 @@ struct grd_outdated {
 struct grd_rebase {
     struct grd_node *history; /* of the tensor, or of the base it is a view of; owned */
     uint32_t output;
-    struct grd_outdated *outdated; /* pooled, as `held` */
-    struct grd_node **held;        /* histories of saved tensors, kept while they are searched */
+    struct grd_outdated *outdated;
+    struct grd_node **held; /* histories of saved tensors, kept while they are searched */
     int64_t noutdated, outdated_capacity, nheld, held_capacity;
     struct grd_pass *pass; /* of the search */
     uint64_t number;       /* of histories that had been replaced before the search */
@@ -475,8 +475,6 @@ bool grd_rebase_commit(struct grd_rebase *rebase, grd_tensor *t);
 void grd_rebase_abandon(const struct grd_rebase *rebase);
 /* Searches the history of a saved tensor too. False, with the error raised, on failure. */
 bool grd_rebase_search(struct grd_rebase *rebase, const grd_tensor *saved);
-/* Room for one more in a pooled array of n. NULL, with the error raised, on failure. */
-void *grd_rebase_room(void *array, int64_t n, int64_t *capacity, size_t size);
 /* For a node inside a CopySlices: `saved`, an alias of the view it wrote, with the view's history. */
 grd_tensor *grd_slices_output(struct grd_node *wrapper, grd_tensor *saved);
 /* Rewrites the grad_fn of a view whose base was written since. False, with the error raised, where that is forbidden. */

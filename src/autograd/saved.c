@@ -144,10 +144,8 @@ bool grd_saved_share(struct grd_node *node, const struct grd_saved *saved, int n
 /* ---- Overwritten ------------------------------------------------------------------------------------------------------------- */
 static bool add_outdated(struct grd_rebase *rebase, struct grd_outdated one)
 {
-    struct grd_outdated *room = grd_rebase_room(rebase->outdated, rebase->noutdated, &rebase->outdated_capacity, sizeof one);
-    if (room == NULL)
+    if (!grd_reserve(&rebase->outdated, rebase->noutdated + 1, &rebase->outdated_capacity, sizeof one))
         return false;
-    rebase->outdated = room;
     rebase->outdated[rebase->noutdated++] = one;
     return true;
 }

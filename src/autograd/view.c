@@ -236,26 +236,12 @@ static bool may_be_saved(const grd_tensor *t)
     return !grd_object_unique(t) || (t->base != NULL && !grd_object_owned_as(t->base, GRD_VIEW_WEIGHT));
 }
 
-void *grd_rebase_room(void *array, int64_t n, int64_t *capacity, size_t size)
-{
-    if (n < *capacity)
-        return array;
-    const int64_t wanted = 2 * *capacity + 8;
-    void *grown = grd_pool_alloc((size_t)wanted * size);
-    if (grown != NULL && n > 0)
-        memcpy(grown, array, (size_t)n * size);
-    *capacity = grown != NULL ? wanted : *capacity;
-    return grown;
-}
-
 static bool search_histories(struct grd_rebase *rebase, const grd_tensor *t)
 {
     uint32_t output;
     for (int retired = 0; retired < 2 && grd_has_history(t); retired++) {
-        struct grd_node **room = grd_rebase_room(rebase->held, rebase->nheld, &rebase->held_capacity, sizeof *room);
-        if (room == NULL)
+        if (!grd_reserve(&rebase->held, rebase->nheld + 1, &rebase->held_capacity, sizeof *rebase->held))
             return false;
-        rebase->held = room;
         struct grd_node *node = retired ? grd_retired_history_of(t) : grd_history_of(t, &output);
         if (node == NULL)
             continue;
@@ -355,12 +341,14 @@ bool grd_rebase_prepare(struct grd_rebase *rebase, grd_tensor *t, struct grd_nod
 }
 
 /* Nothing is freed under a lock: what is freed may call a user. */
-static void drop_what_was_found(const struct grd_rebase *rebase)
+static void end_search(const struct grd_rebase *rebase)
 {
     for (int64_t i = 0; i < rebase->noutdated; i++)
         grd_object_drop(rebase->outdated[i].replaced);
     for (int64_t i = 0; i < rebase->nheld; i++)
         grd_node_drop(rebase->held[i]);
+    grd_free(rebase->outdated, (size_t)rebase->outdated_capacity * sizeof *rebase->outdated);
+    grd_free(rebase->held, (size_t)rebase->held_capacity * sizeof *rebase->held);
 }
 
 bool grd_rebase_commit(struct grd_rebase *rebase, grd_tensor *t)
@@ -376,7 +364,7 @@ bool grd_rebase_commit(struct grd_rebase *rebase, grd_tensor *t)
     atomic_store_explicit(&replaced, number + 1, memory_order_release);
     pthread_mutex_unlock(&replacing);
     grd_node_drop(old);
-    drop_what_was_found(rebase);
+    end_search(rebase);
     if (ok && t->base != NULL)
         grd_mark_requires_grad(t, true);
     return ok && searched;
@@ -385,7 +373,7 @@ bool grd_rebase_commit(struct grd_rebase *rebase, grd_tensor *t)
 void grd_rebase_abandon(const struct grd_rebase *rebase)
 {
     grd_object_drop(rebase->history);
-    drop_what_was_found(rebase);
+    end_search(rebase);
 }
 
 /* ---- Views whose base was written ----------------------------------------------------------------------------------------------- */

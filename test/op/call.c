@@ -244,9 +244,10 @@ int run_matrix(void (*test_operator)(void **state), int argc, char **argv)
     for (int i = 0; i < n; i++)
         if (argc == 1 || is_among(groups[i].cases->op, argc - 1, argv + 1))
             tests[chosen++] = (struct CMUnitTest){groups[i].cases->op, test_operator, NULL, clean, &groups[i]};
-    if (argc > 1 && chosen != argc - 1)
+    const bool are_there = argc == 1 || chosen == argc - 1;
+    if (!are_there)
         fprintf(stderr, "of %d operators that are asked for there are %d\n", argc - 1, chosen);
-    const int failed = argc > 1 && chosen != argc - 1 ? 1 : _cmocka_run_group_tests(program, tests, (size_t)chosen, NULL, NULL);
+    const int failed = !are_there ? 1 : _cmocka_run_group_tests(program, tests, (size_t)chosen, NULL, NULL);
     free(tests);
     free(groups);
     return failed;
