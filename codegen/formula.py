@@ -214,6 +214,8 @@ class Lowering:
         if isinstance(node, ast.Assert):
             is_not = isinstance(node.test, ast.UnaryOp) and isinstance(node.test.op, ast.Not)
             failed = self.truth(self.expression(node.test.operand)) if is_not else f"!{self.truth(self.expression(node.test))}"
+            if self.operator.returns_list:
+                return f"if ({failed})\n    return ((void){self.failure(node.msg)}, (grd_tensors){{0}});\n"
             if len(self.operator.results) == 1:
                 return f"if ({failed})\n    return {self.failure(node.msg)};\n"
             all_failed = "".join(f"ret[{i}] = " for i in range(len(self.operator.results)))

@@ -29,7 +29,7 @@ SHORTCUT = Template("""\
 VIEW = Template("""\
 $prototype
 {
-$unused$declared    return $plan ? $made(self, &v) : $failed;
+$unused$declared    return $plan ? $made : $failed;
 }
 """)
 
@@ -136,7 +136,9 @@ def shortcut_call(operator, operators):
 def view_call(operator, operators, prototype):
     """op_<name> of a view that is planned: included where its plan is, so that the two are one function."""
     room = "    int64_t room[2][GRD_MAX_DIMS];\n    struct grd_view v = {.size = room[0], .stride = room[1]};\n"
-    declared, made, failed = ("    struct views v;\n", "made_several", "no_tensors") if operator.returns_list else (room, "made", "grd_failed")
+    declared, made, failed = ("    struct views v;\n", "made_several(self, &v)", "no_tensors") if operator.returns_list else (room, "made(self, &v)", "grd_failed")
+    if operator.has_out:
+        made = f"out != NULL ? turned(out, &v) : {made}"
     planned = plan_call(operator, operators, "&v")
     unused = "".join(f"    (void){a.name};\n" for a in operator.args if not re.search(rf"\b{a.name}\b", planned) and a.name != "self")
     return VIEW.substitute(prototype=prototype, unused=unused, declared=declared, made=made, failed=failed, plan=planned)

@@ -1,8 +1,8 @@
-"""From operators to the tables of the Python extension: functions, methods of Tensor, and the functions of nn and linalg.
+"""From operators to the tables of the Python extension: functions, methods of Tensor, and the functions of nn, linalg, special, fft and signal.windows.
 
 An operator is seen under its own name, as a function, and as a method when its first argument is a Tensor called self. Its entry may say otherwise:
 `python.name` (names, separated by spaces; several operators of one name are overloads, tried in order of the schema), `python.in` (function,
-method, nn, linalg), `python.numbers` (tensor arguments a number may stand for), `python.values` (numbers that any 0-d tensor may stand for), `python.none` (arguments that may be None and then have their default),
+method, nn, linalg, special, fft, windows), `python.numbers` (tensor arguments a number may stand for), `python.values` (numbers that any 0-d tensor may stand for), `python.lists` (tensor arguments a list of numbers may stand for), `python.none` (arguments that may be None and then have their default),
 `python.extra` (parameters that are no arguments, EXTRAS), `python.tuple` (results without names). Its `example`, a doctest that needs no name but
 torch, stands in the docstring of the function that it calls, and the tests run it.
 
@@ -21,7 +21,7 @@ import textwrap
 from dataclasses import dataclass, field
 
 from codegen.headers import BANNER
-from codegen.schema import HOMES
+from codegen.schema import HOMES, INNER
 from codegen.template import WIDTH, fill, wrap
 from codegen.template import function as c_function
 
@@ -32,7 +32,7 @@ LISTS = {"Tensor": "TENSORS", "int": "DIMS"}
 EXTRAS = {"sparse_grad": ("PY_KIND_SPARSE_GRAD", "False", "keyword"), "memory_format": ("PY_KIND_MEMORY_FORMAT", "None", "last"),
           "cudnn_enable": ("GRD_KIND_BOOL", "True", "position"), "cudnn_enabled": ("GRD_KIND_BOOL", "True", "position"),
           "inplace": ("PY_KIND_INPLACE", "False", "position"), "sparse": ("PY_KIND_SPARSE_GRAD", "False", "position")}
-METHOD_LISTS = {"function": "py_functions", "method": "py_methods", "nn": "py_nn_functions", "linalg": "py_linalg_functions"}
+METHOD_LISTS = {"function": "py_functions", "method": "py_methods", **{home: f"py_{home}_functions" for home in INNER}}
 
 
 @dataclass
@@ -104,6 +104,8 @@ def parameter(operator, index, home):
         flags.append("PY_NUMBER")
     if argument.name in operator.python.get("values", "").split():
         flags.append("PY_VALUE")
+    if argument.name in operator.python.get("lists", "").split():
+        flags.append("PY_NUMBERS")
     if argument.list and argument.is_tensor and getattr(argument, "inner_optional", False):
         flags.append("PY_NONES")
     kind = f"GRD_KIND_{LISTS[argument.kind] if argument.list else KINDS[argument.kind]}"
@@ -121,7 +123,7 @@ def extra_parameters(operator, home, form):
         (last if place == "last" else extra).append(Parameter(name, kind, ["PY_OPTIONAL", "PY_NONE"] + ["PY_KEYWORD"] * (place != "position"), default))
     if form != "functional":
         return extra + last
-    if "out" in operator.forms or home in ("function", "linalg") and not operator.view and not operator.returns_list:
+    if "out" in operator.forms or home not in ("method", "nn") and not operator.view and not operator.returns_list:
         extra.append(keyword("out", "PY_KIND_OUT" if len(operator.results) == 1 else "PY_KIND_OUTS", "None"))
     if operator.arg("requires_grad"):
         extra.append(keyword("layout", "PY_KIND_LAYOUT", "None"))
@@ -153,9 +155,9 @@ def worded_signature(operator, form, home):
         flags = [flag for flag in one.flags if flag not in ("PY_OPTIONAL", "PY_KEYWORD")] + ["PY_OPTIONAL"] * (not required) + ["PY_KEYWORD"] * keyword
         parameters.append(Parameter(shown or one.name, one.kind, flags, None if required else one.default))
         order.append(index)
-    flag = inplace_flag(operator, form, home)
-    order += [len(operator.args) + len(order)] * len(flag)
-    parameters += flag
+    rest = inplace_flag(operator, form, home) or (extra_parameters(operator, home, form) if home == "function" and "out" in operator.forms else [])
+    order += [len(operator.args) + len(order)] * len(rest)
+    parameters += rest
     return Signature(operator, form, parameters, sum(not p.keyword for p in parameters), False, tuple(order))
 
 
@@ -381,6 +383,7 @@ def signature_row(function, index, one, tables):
     facts += [f".result = &result_{one.operator.name}"] if has_names(one.operator) else []
     facts += [f".order = {tables.order(name, one.order)}"] if one.order else []
     facts += [f".device = {place}" for place in [device_place(function, one)] if place] + [".loose = true"] * one.loose
+    facts += [".keeps_dtype = true"] * (one.operator.out.get("dtype") in ("result", "castable"))
     facts += [".alone = true"] * (one.operator.alone and one.form == "inplace")
     return f"{{{', '.join(map(str, facts))}}}"
 
@@ -413,7 +416,7 @@ def home_text(home, members, tables):
 def functions_file(found):
     tables = Tables()
     homes = "".join(home_text(home, [f for f in found.values() if f.home == home], tables) for home in HOMES)
-    named = {s.operator.name: (s.operator, "linalg_" * (f.home == "linalg") + f.name) for f in found.values() for s in f.signatures if has_names(s.operator)}
+    named = {s.operator.name: (s.operator, f"{f.home}_" * (f.home in INNER[1:]) + f.name) for f in found.values() for s in f.signatures if has_names(s.operator)}
     cuts = {short_cut_name(o, n): (o, n) for f in found.values() for n in (1, 2) for o in [short_cut(f, n)] if o and len(o.args) != n}
     head = fill(FILE, results="".join(result(*one) for one in named.values()), short_cuts="".join(short_cut_text(*cut) for cut in cuts.values()),
                 params=tables.params_text(), orders=tables.orders_text())

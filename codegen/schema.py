@@ -34,8 +34,9 @@ KEYS = {"sig", "doc", "example", "type", "kernel", "expr", "body", "save", "dtyp
 AS_WRITTEN = ("kernel", "expr", "save", "number", "mask", "divides", "commutes", "formula", "through", "composite", "law", "whole", "run", "check", "shortcut", "providers", "overlap", "view",
               "everywhere", "alone", "autocast", "version", "fills", "scalar", "symbol", "inlined")
 IMPLEMENTED = {"kernel", "formula", "through", "composite", "law", "whole"}  # keys that say how; an entry without them has a plan and a run
-PYTHON_KEYS = {"name", "in", "inplace", "arguments", "numbers", "values", "tuple", "none", "extra", "also"}
-HOMES = ("function", "method", "nn", "linalg")
+PYTHON_KEYS = {"name", "in", "inplace", "arguments", "numbers", "values", "lists", "tuple", "none", "extra", "also"}
+HOMES = ("function", "method", "nn", "linalg", "special", "fft", "windows")
+INNER = HOMES[2:]  # modules inside gradus._C
 # The words of string arguments that are the same wherever an argument of that name is; an entry may say others.
 WORDS = {
     "reduction": '"none", "mean" or "sum"',
@@ -44,7 +45,7 @@ WORDS = {
 }
 # Which dtype an out= must have (enum grd_out_dtype), and the texts of the error that several operators share. In braces stand the dtypes of out= and of the
 # result; {c …} is the name of the C++ type.
-OUT_DTYPES = ("result", "given", "self", "real", "promoted", "rest", "bool", "int64")
+OUT_DTYPES = ("result", "given", "self", "real", "promoted", "rest", "bool", "int64", "complex", "floating", "castable")
 OUT_TEXTS = {
     "expected": "Expected out tensor to have dtype {c result}, but got {c out} instead",
     "found": "Found dtype {out} but expected {result}",
@@ -432,8 +433,8 @@ def read_out(entry, results, forms, fail):
             fail(f"out.{key}: known are dtype and text", f"out.{key}")
     if given.get("dtype") not in OUT_DTYPES:
         fail(f"out.dtype is one of {', '.join(OUT_DTYPES)}, not '{given.get('dtype')}'", "out.dtype")
-    if given["dtype"] != "result" and "out" not in forms:
-        fail("out.dtype is 'result' where there is no out form: results are copied then", "out.dtype")
+    if given["dtype"] not in ("result", "complex", "floating", "castable") and "out" not in forms:
+        fail("out.dtype is that of the result where there is no out form: results are copied then", "out.dtype")
     texts = given.get("text", "expected")
     texts = texts if isinstance(texts, list) else [texts] * len(results)
     texts = [OUT_TEXTS.get(text, text) for text in texts]
@@ -598,6 +599,27 @@ def derivative_of_another(entry, entries):
     return {key: other[key] for key in ("grad", "where", "fast", "jvp") if key in other}
 
 
+def copy_of(name, entry):
+    """The entry of transpose_copy, where transpose says `copied`, the homes in Python: what the view shows, in memory of its own."""
+    args, _, several = parse_signature(entry["sig"])
+    view = f"{name}({', '.join(f'{a.name}={a.name}' if a.has_default else a.name for a in args)})"
+    names = entry.get("python", {}).get("name", name).split()
+    return {
+        "sig": entry["sig"], "doc": f"What {name} views, copied into memory of its own, row-major.", "python": {"name": f"{name if name in names else names[0]}_copy", "in": entry.pop("copied")},
+        "formula": f"[clone(t, memory_format='contiguous') for t in {view}]" if several else f"clone({view}, memory_format='contiguous')",
+        "test": entry.get("test", {}), **({} if several else {"out": {"dtype": "result"}}),
+    }
+
+
+def with_copies(entries):
+    """The entries, and behind a view that says so its copy."""
+    found = {}
+    for name, entry in entries.items():
+        made = {f"{name}_copy": copy_of(name, entry)} if "copied" in entry else {}
+        found |= {name: entry} | made
+    return found
+
+
 def read_schema(folder):
     """Every entry of the folder, by name, in order of file and line."""
     operators = {}
@@ -609,9 +631,9 @@ def read_schema(folder):
         except tomllib.TOMLDecodeError as error:
             raise SchemaError(f"{file}: {error}") from None
         lines = line_numbers(text)
-        for name, entry in entries.items():
+        for name, entry in with_copies(entries).items():
             entry |= derivative_of_another(entry, entries)
-            operator = read_operator(name, entry, file, lines.get(name, {}))
+            operator = read_operator(name, entry, file, lines.get(name) or lines.get(name.removesuffix("_copy"), {}))
             if name in operators:
                 raise operator.error(f"is defined in {operators[name].file}:{operators[name].line} already")
             operators[name] = operator

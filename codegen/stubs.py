@@ -1,14 +1,14 @@
 """The typing stubs of the extension: what is written by hand (python/_C/stubs.pyi) with what the schema says put in.
 
 A line "# schema: functions" or "# schema: methods" of the hand-written file is replaced, but for methods that are there by hand; the functions
-of nn and of linalg make files of their own.
+of nn, linalg, special, fft and windows make files of their own.
 """
 import keyword
 import re
 from pathlib import Path
 
 from codegen.python import functions
-from codegen.schema import HOMES
+from codegen.schema import HOMES, INNER
 
 # The underscored names are those of stubs.pyi: a Tensor has methods and properties called int, float, dtype, …
 TYPES = {"TENSOR": "Tensor", "TENSORS": "Sequence[Tensor]", "SCALAR": "Number", "INT": "_int", "FLOAT": "_float", "BOOL": "_bool",
@@ -31,6 +31,8 @@ def annotation(parameter):
         text = "Sequence[Tensor | None]"
     if "PY_NUMBER" in parameter.flags:
         text += " | Number"
+    if "PY_NUMBERS" in parameter.flags:
+        text += " | Sequence[_float]"
     if "PY_VALUE" in parameter.flags:
         text += " | Tensor"
     if "PY_NONE" in parameter.flags:
@@ -101,5 +103,5 @@ def files(operators, folder):
     hand = hand.replace("# schema: functions\n", named_tuples(found) + "".join(definition(f, "") for f in of["function"]))
     by_hand = re.findall(r"^    def (\w+)", hand.partition("class Tensor:")[2], re.M)
     hand = hand.replace("    # schema: methods\n", "".join(definition(f, "    ") for f in of["method"] if f.name not in by_hand))
-    modules = {f"python/gradus/_C/{home}.pyi": module("".join(definition(f, "") for f in of[home])) for home in ("nn", "linalg")}
+    modules = {f"python/gradus/_C/{home}.pyi": module("".join(definition(f, "") for f in of[home])) for home in INNER}
     return {"python/gradus/_C/__init__.pyi": hand, **modules}

@@ -14,6 +14,7 @@
 #include "gradus/optim.h"
 #include "gradus/plugin.h"
 #include "gradus/io.h"
+#include "gradus/share.h"
 #include "gradus/binding.h"
 
 #endif

@@ -60,7 +60,7 @@ GRD_API void grd_memory_set_limit(int64_t bytes);
  * machine's memory. Negative: the limit is that of the environment variable GRADUS_CACHE_LIMIT (bytes, or a number followed by K, M, G
  * or T), if it is set. */
 GRD_API void grd_memory_set_cache_limit(int64_t bytes);
-/* Gives cached blocks back to the system: those of this thread and the shared ones. */
+/* Gives cached blocks back to the system: those of this thread and the shared ones, and the tables of transforms that are kept. */
 GRD_API void grd_memory_trim(void);
 /* For tests: the n-th allocation from now on fails (1: the next), and every later one too when `forever`. 0: off. */
 GRD_API void grd_memory_fail_at(int64_t n, bool forever);

@@ -77,6 +77,20 @@ GRD_API grd_tensor *grd_alias(grd_tensor *t);
  * before keep the old memory. RuntimeError when the devices differ, or `t` requires a gradient and the dtype of `source` cannot. */
 GRD_API void grd_set_data(grd_tensor *t, grd_tensor *source);
 
+/* Makes `t` a tensor of its dtype over the storage of `source`, as grd_from_storage does, and counts that as a write: Tensor.set_. Its history stays.
+ * RuntimeError as grd_from_storage, and when the devices differ. */
+GRD_API void grd_set_storage(grd_tensor *t, grd_tensor *source, grd_dims_view sizes, grd_dims_view strides, int64_t offset);
+
+/* ---- Storages that get other memory ------------------------------------------------------------------------------------ */
+/* A storage can get other memory only when all tensors over it are known, since each holds the address of its first element. True if the n tensors,
+ * no two of them the same, are all there are. TypeError: there is none. */
+GRD_API bool grd_storage_owned_by(grd_tensor *const *tensors, int64_t n);
+/* True for memory of the cpu that nobody has lent and that is not shared between processes. */
+GRD_API bool grd_storage_resizable(const grd_tensor *t);
+/* Gives the storage of the tensors another number of bytes; new ones are 0. The tensors keep their sizes: what they reach beyond the end reads as 0.
+ * False, with RuntimeError, when the storage is not resizable, or others than the n tensors lie over it. */
+GRD_API bool grd_storage_resize(grd_tensor *const *tensors, int64_t n, int64_t bytes);
+
 /* ---- Comparing whole tensors ----------------------------------------------------------------------------------------- */
 /* Same sizes and equal elements (NaN equals nothing); dtypes are promoted. */
 GRD_API bool grd_equal(grd_tensor *a, grd_tensor *b);

@@ -272,20 +272,53 @@ static PyObject *grad_of_batch(PyObject *const *values, const grd_backward_optio
     return result;
 }
 
+static const char *const grad_params[] = {"outputs",     "inputs",       "grad_outputs",     "retain_graph",     "create_graph",
+                                          "only_inputs", "allow_unused", "is_grads_batched", "materialize_grads"};
+
+/* True if a tensor, or one of a sequence, has a class that takes over calls. */
+static bool takes_over(PyObject *given)
+{
+    if (!PyTuple_Check(given) && !PyList_Check(given))
+        return py_has_override(given);
+    for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(given); i++)
+        if (py_has_override(PySequence_Fast_GET_ITEM(given, i)))
+            return true;
+    return false;
+}
+
+/* What the classes of outputs and inputs return for grad. */
+static PyObject *hand_over_grad(PyObject *const *values)
+{
+    PyObject *result = NULL, *package = PyImport_ImportModule("gradus.overrides");
+    PyObject *named = package != NULL ? PyDict_New() : NULL;
+    for (int i = GRAD_OUTPUTS; named != NULL && i < GRAD_PARAMS; i++)
+        if (values[i] != NULL && PyDict_SetItemString(named, grad_params[i], values[i]) < 0)
+            Py_CLEAR(named);
+    PyObject *function = named != NULL ? PyObject_GetAttrString(package, "_grad_of_overloaded") : NULL;
+    PyObject *args = function != NULL ? PyTuple_Pack(2, values[OUTPUTS], values[INPUTS]) : NULL;
+    if (args != NULL)
+        result = PyObject_Call(function, args, named);
+    Py_XDECREF(args);
+    Py_XDECREF(function);
+    Py_XDECREF(named);
+    Py_XDECREF(package);
+    return result;
+}
+
 static PyObject *autograd_grad(PyObject *module, PyObject *const *args, Py_ssize_t nargs, PyObject *names)
 {
     (void)module;
-    static const char *const params[] = {"outputs",     "inputs",       "grad_outputs",     "retain_graph",     "create_graph",
-                                         "only_inputs", "allow_unused", "is_grads_batched", "materialize_grads"};
     PyObject *values[GRAD_PARAMS], *result = NULL;
     struct tensors outputs, inputs = {.n = 0}, grads = {.n = 0};
     grd_backward_options options = {0};
     bool zeros, batched;
     inputs.data = inputs.inline_data;
     grads.data = grads.inline_data;
-    if (!py_bind("grad", params, GRAD_PARAMS, 2, args, nargs, names, values) || !read_grad_options(values, &options, &zeros) ||
+    if (!py_bind("grad", grad_params, GRAD_PARAMS, 2, args, nargs, names, values) || !read_grad_options(values, &options, &zeros) ||
         !read_flag(values[IS_GRADS_BATCHED], false, &batched))
         return NULL;
+    if (takes_over(values[OUTPUTS]) || takes_over(values[INPUTS]))
+        return hand_over_grad(values);
     if (batched)
         return grad_of_batch(values, &options, zeros);
     if (read_tensors(values[OUTPUTS], false, "outputs must be a Tensor or a sequence of Tensors", &outputs) &&

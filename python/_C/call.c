@@ -122,7 +122,7 @@ static bool take_dtype(struct py_arguments *arguments)
 {
     const struct py_signature *signature = arguments->signature;
     const grd_dtype given = grd_tensor_dtype(arguments->outs[0]);
-    for (int i = 0; i < signature->nvalues && signature->order == NULL; i++) {
+    for (int i = 0; i < signature->nvalues && signature->order == NULL && !signature->keeps_dtype; i++) {
         grd_value *value = &arguments->values[i];
         if (signature->params[i].kind != GRD_KIND_DTYPE)
             continue;

@@ -142,9 +142,10 @@ enum py_param_flags {
     PY_NONE = 2,     /* may be None */
     PY_KEYWORD = 4,  /* by keyword only */
     PY_OPTION = PY_OPTIONAL | PY_NONE | PY_KEYWORD,
-    PY_NUMBER = 8, /* of a tensor: a number may stand for it */
-    PY_VALUE = 32, /* of a number: a 0-d tensor stands for its value, also one that requires a gradient, which then gets none */
-    PY_NONES = 16  /* of a list of tensors: entries may be None */
+    PY_NUMBER = 8,   /* of a tensor: a number may stand for it */
+    PY_VALUE = 32,   /* of a number: a 0-d tensor stands for its value, also one that requires a gradient, which then gets none */
+    PY_NUMBERS = 64, /* of a tensor: a tuple or list of numbers may stand for it */
+    PY_NONES = 16    /* of a list of tensors: entries may be None */
 };
 
 struct py_param {
@@ -164,6 +165,7 @@ struct py_signature {
     const uint8_t *order;     /* which argument of the operator each parameter is; NULL: the parameters begin with the arguments */
     uint8_t device;           /* the parameter that has the default device when it is not given; 0: none */
     bool loose;               /* one list of sizes that may be given as several arguments: view(2, 3) */
+    bool keeps_dtype;         /* the result does not take that of out=, which must have its own */
     bool alone;               /* the call changes the memory of its tensor, or its sizes: no other thread may work meanwhile */
 };
 
@@ -199,8 +201,16 @@ struct py_function {
     /* Short cuts for calls with exactly one or two tensors and nothing else; may be NULL. */
     grd_tensor *(*unary)(grd_tensor *x);
     grd_tensor *(*binary)(grd_tensor *x, grd_tensor *y);
-    enum { PY_FUNCTION, PY_METHOD, PY_NN, PY_LINALG } home; /* of the module, of Tensor, of the module's nn or linalg */
-    const grd_op **ops;                                     /* the operators of the signatures, found on first use */
+    enum {
+        PY_FUNCTION,
+        PY_METHOD,
+        PY_NN,
+        PY_LINALG,
+        PY_SPECIAL,
+        PY_FFT,
+        PY_WINDOWS
+    } home;             /* of the module, of Tensor, of a module in it */
+    const grd_op **ops; /* the operators of the signatures, found on first use */
 };
 
 /* The ways to call a function, as its row in a table has them. */
@@ -264,13 +274,19 @@ bool py_is_overloaded(PyObject *object);
 
 /* ---- Tables and parts of the module: each adds its names. ------------------------------------------------------------------------ */
 /* Generated; empty until they are filled. */
-extern PyMethodDef py_functions[];        /* of the module */
-extern PyMethodDef py_nn_functions[];     /* of the module's nn */
-extern PyMethodDef py_linalg_functions[]; /* of the module's linalg */
-extern PyMethodDef py_methods[];          /* of Tensor */
+extern PyMethodDef py_functions[];         /* of the module */
+extern PyMethodDef py_nn_functions[];      /* of the module's nn */
+extern PyMethodDef py_linalg_functions[];  /* of the module's linalg */
+extern PyMethodDef py_special_functions[]; /* of the module's special */
+extern PyMethodDef py_fft_functions[];     /* of the module's fft */
+extern PyMethodDef py_windows_functions[]; /* of the module's windows */
+extern PyMethodDef py_methods[];           /* of Tensor */
 void py_functions_fill(void);
 void py_nn_functions_fill(void);
 void py_linalg_functions_fill(void);
+void py_special_functions_fill(void);
+void py_fft_functions_fill(void);
+void py_windows_functions_fill(void);
 void py_methods_fill(void);
 
 extern PyMethodDef py_tensor_override_methods[]; /* __torch_function__ (override.c) */

@@ -117,8 +117,8 @@ static bool add_class_attributes(void)
 
 bool py_add_interop(PyObject *module)
 {
-    PyMethodDef *const functions[] = {py_construct_functions, py_legacy_functions, py_memory_functions,
-                                      py_numpy_functions,     py_dlpack_functions, py_storage_functions};
+    PyMethodDef *const functions[] = {py_construct_functions, py_legacy_functions,  py_memory_functions, py_numpy_functions,
+                                      py_dlpack_functions,    py_storage_functions, py_share_functions};
     for (size_t i = 0; i < sizeof functions / sizeof *functions; i++)
         if (PyModule_AddFunctions(module, functions[i]) < 0)
             return false;

@@ -69,9 +69,11 @@ PyObject *py_exchange_capsule(void);
 PyObject *py_storage_of(grd_tensor *t);
 /* The bytes of a storage object as a tensor, or NULL with no exception when it is none. Borrowed. */
 grd_tensor *py_storage_bytes(PyObject *object);
+/* Gives the object the length of its storage, whose number of bytes has changed. False with the error of the library pending. */
+bool py_storage_fit(PyObject *object);
 
 /* ---- Functions of the module; each table ends with an entry of zeros ---------------------------------------------------------------------------------------------- */
 extern PyMethodDef py_construct_functions[], py_legacy_functions[], py_memory_functions[], py_numpy_functions[], py_dlpack_functions[],
-    py_storage_functions[];
+    py_storage_functions[], py_share_functions[];
 
 #endif

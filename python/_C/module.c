@@ -17,10 +17,14 @@ static bool add_inner(PyObject *module, const char *name, const char *whole_name
     return ok;
 }
 
-/* Functions that PyTorch has in torch.nn.functional, or in torch.linalg, alone. */
+/* Functions that PyTorch has in torch.nn.functional, torch.linalg, torch.special, torch.fft or torch.signal.windows alone. */
 static bool add_inner_modules(PyObject *module)
 {
-    return add_inner(module, "nn", "gradus._C.nn", py_nn_functions) && add_inner(module, "linalg", "gradus._C.linalg", py_linalg_functions);
+    return add_inner(module, "nn", "gradus._C.nn", py_nn_functions) &&
+           add_inner(module, "linalg", "gradus._C.linalg", py_linalg_functions) &&
+           add_inner(module, "special", "gradus._C.special", py_special_functions) &&
+           add_inner(module, "fft", "gradus._C.fft", py_fft_functions) &&
+           add_inner(module, "windows", "gradus._C.windows", py_windows_functions);
 }
 
 static struct PyModuleDef definition = {
@@ -41,6 +45,9 @@ PyMODINIT_FUNC PyInit__C(void)
     py_functions_fill();
     py_nn_functions_fill();
     py_linalg_functions_fill();
+    py_special_functions_fill();
+    py_fft_functions_fill();
+    py_windows_functions_fill();
     py_methods_fill();
     PyObject *module = PyModule_Create(&definition);
     for (size_t i = 0; i < sizeof parts / sizeof *parts && module != NULL; i++)

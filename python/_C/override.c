@@ -34,11 +34,13 @@ bool py_is_overloaded(PyObject *object)
 /* The function as users see it; one whose name begins with an underscore as the package sees it. */
 static PyObject *public_function(const struct py_function *function)
 {
-    PyObject *owner = function->home == PY_METHOD ? Py_NewRef((PyObject *)py_tensor_type)
-                                                  : PyImport_ImportModule(function->home == PY_NN       ? "gradus._C.nn"
-                                                                          : function->home == PY_LINALG ? "gradus._C.linalg"
-                                                                          : function->name[0] == '_'    ? "gradus._C"
-                                                                                                        : "gradus");
+    static const char *const modules[] = {[PY_NN] = "gradus._C.nn",
+                                          [PY_LINALG] = "gradus._C.linalg",
+                                          [PY_SPECIAL] = "gradus._C.special",
+                                          [PY_FFT] = "gradus._C.fft",
+                                          [PY_WINDOWS] = "gradus._C.windows"};
+    const char *name = function->home != PY_FUNCTION ? modules[function->home] : function->name[0] == '_' ? "gradus._C" : "gradus";
+    PyObject *owner = function->home == PY_METHOD ? Py_NewRef((PyObject *)py_tensor_type) : PyImport_ImportModule(name);
     PyObject *found = owner == NULL ? NULL : PyObject_GetAttrString(owner, function->name);
     Py_XDECREF(owner);
     return found;

@@ -92,7 +92,37 @@ static enum match note_overloaded(PyObject *object, struct py_arguments *argumen
     return MATCH_YES;
 }
 
-static enum match convert_tensor(PyObject *object, bool number, struct py_arguments *arguments, grd_tensor **ret_tensor)
+static enum match convert_float(PyObject *object, grd_value *ret_value)
+{
+    if (PyLong_CheckExact(object)) { /* also beyond the range of integers */
+        ret_value->v.number = PyLong_AsDouble(object);
+        return as_match(ret_value->v.number == -1 && PyErr_Occurred() ? -1 : 1);
+    }
+    grd_scalar scalar;
+    int known = py_as_scalar(object, &scalar);
+    if (known <= 0 || scalar.kind == GRD_SCALAR_COMPLEX)
+        return as_match(known < 0 ? -1 : 0);
+    ret_value->v.number = grd_scalar_double(scalar);
+    return MATCH_YES;
+}
+
+/* A tuple or list of real numbers as a tensor of float64. */
+static enum match convert_numbers(PyObject *object, struct py_arguments *arguments, grd_tensor **ret_tensor)
+{
+    const Py_ssize_t n = PySequence_Fast_GET_SIZE(object);
+    double *data = allocate(arguments, (size_t)(n ? n : 1) * sizeof *data);
+    enum match match = data == NULL ? MATCH_ERROR : MATCH_YES;
+    for (Py_ssize_t i = 0; i < n && match == MATCH_YES; i++) {
+        grd_value value;
+        match = convert_float(PySequence_Fast_GET_ITEM(object, i), &value);
+        data[i] = match == MATCH_YES ? value.v.number : 0;
+    }
+    if (match == MATCH_YES)
+        *ret_tensor = grd_from_data(data, grd_dims(n), GRD_FLOAT64);
+    return match;
+}
+
+static enum match convert_tensor(PyObject *object, int flags, struct py_arguments *arguments, grd_tensor **ret_tensor)
 {
     *ret_tensor = NULL;
     if (PY_LIKELY(py_is_exact(object))) {
@@ -106,7 +136,9 @@ static enum match convert_tensor(PyObject *object, bool number, struct py_argume
         return MATCH_YES;
     }
     grd_scalar scalar;
-    int known = number ? py_as_scalar(object, &scalar) : 0;
+    if ((flags & PY_NUMBERS) && (PyTuple_Check(object) || PyList_Check(object)))
+        return convert_numbers(object, arguments, ret_tensor);
+    int known = flags & PY_NUMBER ? py_as_scalar(object, &scalar) : 0;
     if (known > 0)
         *ret_tensor = grd_number(scalar);
     return as_match(known);
@@ -123,7 +155,7 @@ static enum match convert_tensors(PyObject *object, bool none, struct py_argumen
     for (Py_ssize_t i = 0; i < n; i++) {
         PyObject *item = PySequence_Fast_GET_ITEM(object, i);
         data[i] = NULL;
-        enum match match = none && item == Py_None ? MATCH_YES : convert_tensor(item, false, arguments, &data[i]);
+        enum match match = none && item == Py_None ? MATCH_YES : convert_tensor(item, 0, arguments, &data[i]);
         if (match != MATCH_YES)
             return match;
     }
@@ -133,20 +165,6 @@ static enum match convert_tensors(PyObject *object, bool none, struct py_argumen
 }
 
 /* ---- Other kinds ------------------------------------------------------------------------------------------------------------ */
-
-static enum match convert_float(PyObject *object, grd_value *ret_value)
-{
-    if (PyLong_CheckExact(object)) { /* also beyond the range of integers */
-        ret_value->v.number = PyLong_AsDouble(object);
-        return as_match(ret_value->v.number == -1 && PyErr_Occurred() ? -1 : 1);
-    }
-    grd_scalar scalar;
-    int known = py_as_scalar(object, &scalar);
-    if (known <= 0 || scalar.kind == GRD_SCALAR_COMPLEX)
-        return as_match(known < 0 ? -1 : 0);
-    ret_value->v.number = grd_scalar_double(scalar);
-    return MATCH_YES;
-}
 
 static enum match convert_string(PyObject *object, grd_value *ret_value)
 {
@@ -218,7 +236,7 @@ static enum match convert_outs(PyObject *const *items, Py_ssize_t n, struct py_a
 {
     enum match match = n <= GRD_MAX_RESULTS ? MATCH_YES : MATCH_NO;
     for (Py_ssize_t i = 0; i < n && match == MATCH_YES; i++)
-        match = convert_tensor(items[i], false, arguments, &arguments->outs[i]);
+        match = convert_tensor(items[i], 0, arguments, &arguments->outs[i]);
     arguments->nouts = (int)n;
     return match;
 }
@@ -249,7 +267,7 @@ static enum match convert(const struct py_param *param, PyObject *object, struct
     value->kind = (grd_kind)param->kind;
     switch (param->kind) {
     case GRD_KIND_TENSOR:
-        return convert_tensor(object, (param->flags & PY_NUMBER) != 0, arguments, &value->v.tensor);
+        return convert_tensor(object, param->flags, arguments, &value->v.tensor);
     case GRD_KIND_TENSORS:
         return convert_tensors(object, (param->flags & PY_NONES) != 0, arguments, value);
     case GRD_KIND_SCALAR:
@@ -435,7 +453,7 @@ static const char *kind_text(const struct py_param *param)
     switch (param->kind) {
     case GRD_KIND_TENSOR:
     case PY_KIND_OUT:
-        return number ? "Tensor or Number" : "Tensor";
+        return number ? "Tensor or Number" : param->flags & PY_NUMBERS ? "tuple of floats" : "Tensor";
     case GRD_KIND_TENSORS:
     case PY_KIND_OUTS:
         return "tuple of Tensors";

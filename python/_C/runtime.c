@@ -185,11 +185,6 @@ static PyMethodDef config_functions[] = {
     {NULL, NULL, 0, NULL},
 };
 
-static PyObject *is_storage(PyObject *Py_UNUSED(module), PyObject *object)
-{
-    return PyBool_FromLong(py_storage_bytes(object) != NULL);
-}
-
 static PyObject *error_is_pending(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(nothing))
 {
     return PyBool_FromLong(!grd_ok());
@@ -226,7 +221,6 @@ static PyMethodDef functions[] = {
      "line, and whether scientific notation is used (None: where the numbers need it). A profile, 'default', 'short' or 'full', sets them "
      "all."},
     {"get_printoptions", get_printoptions, METH_NOARGS, "get_printoptions($module)\n--\n\nWhat set_printoptions() set."},
-    {"is_storage", is_storage, METH_O, "is_storage($module, obj)\n--\n\nWhether obj is a storage."},
     {NULL, NULL, 0, NULL},
 };
 

@@ -1,6 +1,8 @@
-/* Functions of the module over several shapes: broadcast_shapes, broadcast_tensors, meshgrid. */
+/* Functions of the module over several shapes, or tensors given one by one: broadcast_shapes; block_diag, broadcast_tensors, cartesian_prod, meshgrid. */
 #include "methods.h"
-#include "gradus/ops/expand.h"
+#include "gradus/ops/block_diag.h"
+#include "gradus/ops/broadcast_tensors.h"
+#include "gradus/ops/cartesian_prod.h"
 #include "gradus/ops/meshgrid.h"
 
 /* A shape that grows as others are broadcast with it. Dimension i counts from the end: sizes[GRD_MAX_DIMS - 1] is the last. */
@@ -106,42 +108,36 @@ static grd_tensor **read_tensors(PyObject *const *items, Py_ssize_t n)
     return tensors;
 }
 
-static bool has_sizes(const grd_tensor *tensor, grd_dims sizes)
-{
-    const grd_dims own = grd_sizes(tensor);
-    return own.n == sizes.n && (own.n == 0 || memcmp(own.data, sizes.data, (size_t)own.n * sizeof own.data[0]) == 0);
-}
-
-/* Replaces each tensor by its view in the sizes all of them broadcast to; one that has these stays itself. */
-static void expand_all(grd_tensor **tensors, Py_ssize_t n)
-{
-    struct common_shape common = {.n = 0};
-    for (Py_ssize_t i = 0; i < n; i++) {
-        const grd_dims sizes = grd_sizes(tensors[i]);
-        const int64_t back = take_in(&common, sizes);
-        if (back < 0)
-            continue;
-        const int64_t widest = common.n > sizes.n ? common.n : sizes.n;
-        grd_error_set(GRD_ERROR_RUNTIME,
-                      "The size of tensor a (%lld) must match the size of tensor b (%lld) at non-singleton dimension %lld",
-                      (long long)common.sizes[GRD_MAX_DIMS - back], (long long)sizes.data[sizes.n - back], (long long)(widest - back));
-        return;
-    }
-    for (Py_ssize_t i = 0; i < n; i++)
-        if (!has_sizes(tensors[i], dims_of(&common)))
-            tensors[i] = grd_expand(tensors[i], dims_of(&common));
-}
-
 static PyObject *broadcast_tensors(PyObject *Py_UNUSED(module), PyObject *const *args, Py_ssize_t nargs)
 {
     grd_tensor **tensors = read_tensors(args, nargs);
     if (tensors == NULL)
         return NULL;
     grd_scope scope = grd_scope_open();
-    expand_all(tensors, nargs);
-    PyObject *views = py_take_tuple(scope, grd_tensors_from(tensors, nargs));
+    PyObject *views = py_take_tuple(scope, grd_broadcast_tensors(grd_tensors_from(tensors, nargs)));
     PyMem_Free(tensors);
     return views;
+}
+
+static PyObject *join(PyObject *const *args, Py_ssize_t nargs, grd_tensor *(*call)(grd_tensors))
+{
+    grd_tensor **tensors = read_tensors(args, nargs);
+    if (tensors == NULL)
+        return NULL;
+    grd_scope scope = grd_scope_open();
+    PyObject *joined = py_take(scope, call(grd_tensors_from(tensors, nargs)));
+    PyMem_Free(tensors);
+    return joined;
+}
+
+static PyObject *block_diag(PyObject *Py_UNUSED(module), PyObject *const *args, Py_ssize_t nargs)
+{
+    return join(args, nargs, grd_block_diag);
+}
+
+static PyObject *cartesian_prod(PyObject *Py_UNUSED(module), PyObject *const *args, Py_ssize_t nargs)
+{
+    return join(args, nargs, grd_cartesian_prod);
 }
 
 static PyObject *grid(PyObject *const *items, Py_ssize_t n, const char *indexing)
@@ -179,6 +175,13 @@ static PyMethodDef functions[] = {
     {"broadcast_shapes", (PyCFunction)(void (*)(void))broadcast_shapes, METH_FASTCALL,
      "broadcast_shapes($module, *shapes)\n--\n\nThe sizes that tensors of these sizes broadcast to. RuntimeError when they do not.\n\n"
      ">>> import gradus as torch\n>>> torch.broadcast_shapes((2, 1), (3,))\ntorch.Size([2, 3])"},
+    {"block_diag", (PyCFunction)(void (*)(void))block_diag, METH_FASTCALL,
+     "block_diag($module, *tensors)\n--\n\nZeros with matrices, vectors as rows and numbers as (1, 1), along the diagonal.\n\n"
+     ">>> import gradus as torch\n>>> torch.block_diag(torch.tensor([1, 2]), torch.tensor(3))\ntensor([[1, 2, 0],\n        [0, 0, 3]])"},
+    {"cartesian_prod", (PyCFunction)(void (*)(void))cartesian_prod, METH_FASTCALL,
+     "cartesian_prod($module, *tensors)\n--\n\nEvery choice of one element from each vector, a row each; one vector alone is itself the "
+     "result.\n\n"
+     ">>> import gradus as torch\n>>> torch.cartesian_prod(torch.tensor([1, 2]), torch.tensor([3, 4])).shape\ntorch.Size([4, 2])"},
     {"broadcast_tensors", (PyCFunction)(void (*)(void))broadcast_tensors, METH_FASTCALL,
      "broadcast_tensors($module, *tensors)\n--\n\nViews of the tensors in the sizes they broadcast to; one that has these is itself there. "
      "RuntimeError when they do not "

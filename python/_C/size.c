@@ -1,4 +1,4 @@
-/* torch.Size: a tuple of ints that knows how many elements it spans. */
+/* torch.Size: a tuple of ints that knows how many elements it spans. The size of the ragged dimension of a nested tensor is no int, but a gradus.SymInt. */
 #include "methods.h"
 
 static PyTypeObject *size_type;
@@ -26,7 +26,18 @@ PyObject *py_size(grd_dims dims)
     return size;
 }
 
-/* An element of a Size as an int; NULL with TypeError or ValueError. */
+/* 1 if the object is a gradus.SymInt, 0 if not, -1 with an error. */
+static int is_ragged(PyObject *object)
+{
+    PyObject *package = PyImport_ImportModule("gradus");
+    PyObject *type = package != NULL ? PyObject_GetAttrString(package, "SymInt") : NULL;
+    const int result = type != NULL ? PyObject_IsInstance(object, type) : -1;
+    Py_XDECREF(type);
+    Py_XDECREF(package);
+    return result;
+}
+
+/* An element of a Size as an int, or the SymInt that it is; NULL with TypeError or ValueError. */
 static PyObject *as_length(PyObject *item, Py_ssize_t i)
 {
     int64_t value;
@@ -41,6 +52,9 @@ static PyObject *as_length(PyObject *item, Py_ssize_t i)
     const int is_int = py_as_int(item, &value);
     if (is_int < 0)
         return NULL;
+    const int ragged = is_int == 0 ? is_ragged(item) : 0;
+    if (ragged != 0)
+        return ragged > 0 ? Py_NewRef(item) : NULL;
     if (is_int == 0)
         return PyErr_Format(PyExc_TypeError, "torch.Size() takes an iterable of 'int' (item %zd is '%s')", i, Py_TYPE(item)->tp_name);
     return PyLong_FromLongLong(value);

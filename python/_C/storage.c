@@ -69,6 +69,19 @@ PyObject *py_storage_of(grd_tensor *t)
     return object;
 }
 
+bool py_storage_fit(PyObject *object)
+{
+    py_storage *self = (py_storage *)object;
+    const grd_scope scope = grd_scope_open();
+    grd_tensor *bytes = grd_from_storage(self->bytes, grd_dims(grd_storage_bytes(self->bytes)), grd_dims(1), 0, GRD_UINT8);
+    if (grd_ok()) {
+        grd_drop(self->bytes);
+        self->bytes = grd_keep(bytes);
+    }
+    grd_scope_close(scope);
+    return grd_ok();
+}
+
 static void storage_dealloc(PyObject *self)
 {
     PyTypeObject *type = Py_TYPE(self);
@@ -97,13 +110,15 @@ static PyObject *make_storage(PyObject *size, PyObject *device_object)
     grd_device device = {0};
     if (!py_device_argument("UntypedStorage", device_object, &device))
         return NULL;
-    const int is_int = size != NULL ? py_as_int(size, &nbytes) : 1;
+    const bool is_list = size != NULL && PySequence_Check(size) && !PyUnicode_Check(size);
+    const int is_int = size != NULL && !is_list ? py_as_int(size, &nbytes) : 1;
     if (is_int <= 0)
-        return is_int < 0 ? NULL
-                          : PyErr_Format(PyExc_TypeError, "UntypedStorage(): argument 'size' must be int, not %s", Py_TYPE(size)->tp_name);
+        return is_int < 0
+                   ? NULL
+                   : PyErr_Format(PyExc_TypeError, "torch.UntypedStorage(): Expected a sequence type, but got %s", Py_TYPE(size)->tp_name);
     const grd_scope scope = grd_scope_open();
-    grd_tensor *bytes = grd_empty(grd_dims(nbytes), .dtype = GRD_UINT8, .device = device);
-    PyObject *object = grd_ok() ? py_storage_of(bytes) : NULL;
+    grd_tensor *bytes = is_list ? py_from_sequence(size, GRD_UINT8) : grd_empty(grd_dims(nbytes), .dtype = GRD_UINT8, .device = device);
+    PyObject *object = bytes != NULL && grd_ok() ? py_storage_of(bytes) : NULL;
     if (object == NULL)
         return py_abandon(scope);
     grd_scope_close(scope);
@@ -238,7 +253,11 @@ static PyObject *storage_copy_(PyObject *self, PyObject *source)
 {
     grd_tensor *bytes = py_storage_bytes(source);
     if (bytes == NULL)
-        return PyErr_Format(PyExc_TypeError, "copy_(): argument 'source' must be UntypedStorage, not %s", Py_TYPE(source)->tp_name);
+        return PyErr_Format(PyExc_TypeError, "copy_(): argument 'src' (position 1) must be torch.Storage, not %s",
+                            Py_TYPE(source)->tp_name);
+    if (grd_numel(bytes) != grd_numel(bytes_of(self)))
+        return PyErr_Format(PyExc_RuntimeError, "size does not match, self was %lld bytes but src was %lld bytes",
+                            (long long)grd_numel(bytes_of(self)), (long long)grd_numel(bytes));
     const grd_scope scope = grd_scope_open();
     grd_copy_(bytes_of(self), bytes);
     PyObject *result = py_leave(scope);
@@ -263,13 +282,6 @@ static PyObject *storage_untyped(PyObject *self, PyObject *Py_UNUSED(unused))
     return Py_NewRef(self);
 }
 
-static PyObject *storage_from_file(PyObject *Py_UNUSED(type), PyObject *args, PyObject *kwargs)
-{
-    PyObject *helper = find_helper("_storage_from_file"), *result = helper != NULL ? PyObject_Call(helper, args, kwargs) : NULL;
-    Py_XDECREF(helper);
-    return result;
-}
-
 /* Pickled as its bytes; what shares it is pickled with the same object. */
 static PyObject *storage_reduce(PyObject *self, PyObject *protocol)
 {
@@ -281,19 +293,64 @@ static PyObject *storage_reduce(PyObject *self, PyObject *protocol)
     return result;
 }
 
-/* A number for an integer, a storage of the bytes for a slice. */
+static bool accept_index(PyObject *self, PyObject *index)
+{
+    const Py_ssize_t length = storage_length(self);
+    if (PySlice_Check(index))
+        return true;
+    int64_t at;
+    const int is_int = py_as_int(index, &at);
+    if (is_int == 0)
+        PyErr_Format(PyExc_TypeError, "can't index a torch.UntypedStorage with %s", Py_TYPE(index)->tp_name);
+    else if (is_int > 0 && (at < -length || at >= length))
+        PyErr_Format(PyExc_IndexError, "index %lld out of range for storage of size %zd", (long long)at, length);
+    else
+        return is_int > 0;
+    return false;
+}
+
+static void drop_tensor(void *context)
+{
+    grd_drop(context);
+}
+
+/* A tensor over some of the bytes. It keeps a detached tensor that nobody can find, so the bytes stay where they are. */
+static grd_tensor *part_of(grd_tensor *bytes, Py_ssize_t start, Py_ssize_t length)
+{
+    if (length == 0 || grd_tensor_device(bytes).type != GRD_DEVICE_CPU)
+        return grd_empty(grd_dims(length), .dtype = GRD_UINT8, .device = grd_tensor_device(bytes));
+    grd_tensor *kept = grd_keep(grd_detach(bytes));
+    grd_tensor *part = grd_from_memory((char *)grd_data(kept) + start, grd_dims(length), grd_dims(1), 0, GRD_UINT8, drop_tensor, kept);
+    if (!grd_ok())
+        grd_drop(kept);
+    return part;
+}
+
+static PyObject *storage_slice(PyObject *self, PyObject *slice)
+{
+    Py_ssize_t start, stop, step;
+    if (PySlice_Unpack(slice, &start, &stop, &step) < 0)
+        return NULL;
+    const Py_ssize_t length = PySlice_AdjustIndices(storage_length(self), &start, &stop, step);
+    if (step != 1)
+        return PyErr_Format(PyExc_RuntimeError, "Trying to slice with a step of %zd, but only a step of 1 is supported", step);
+    const grd_scope scope = grd_scope_open();
+    grd_tensor *part = part_of(bytes_of(self), start, length);
+    PyObject *result = grd_ok() ? py_storage_of(part) : NULL;
+    if (result == NULL)
+        return py_abandon(scope);
+    grd_scope_close(scope);
+    return result;
+}
+
+/* A number for an integer, a storage over the same bytes for a slice. */
 static PyObject *storage_get_item(PyObject *self, PyObject *index)
 {
-    PyObject *tensor = storage_tensor(self), *item = tensor != NULL ? py_get_item(tensor, index) : NULL, *result = NULL;
-    if (item != NULL && PySlice_Check(index)) {
-        const grd_scope scope = grd_scope_open();
-        grd_tensor *copy = grd_clone(py_tensor_of(item));
-        result = grd_ok() ? py_storage_of(copy) : NULL;
-        if (result != NULL)
-            grd_scope_close(scope);
-        else
-            py_abandon(scope);
-    } else if (item != NULL) {
+    if (PySlice_Check(index))
+        return storage_slice(self, index);
+    PyObject *tensor = accept_index(self, index) ? storage_tensor(self) : NULL, *item = tensor != NULL ? py_get_item(tensor, index) : NULL;
+    PyObject *result = NULL;
+    if (item != NULL) {
         const grd_scalar value = grd_item(py_tensor_of(item));
         result = grd_ok() ? py_from_scalar(value) : py_raise();
     }
@@ -304,6 +361,8 @@ static PyObject *storage_get_item(PyObject *self, PyObject *index)
 
 static int storage_set_item(PyObject *self, PyObject *index, PyObject *value)
 {
+    if (!accept_index(self, index))
+        return -1;
     PyObject *tensor = storage_tensor(self);
     const int result = tensor != NULL ? py_set_item(tensor, index, value) : -1;
     Py_XDECREF(tensor);
@@ -318,12 +377,6 @@ static int storage_get_buffer(PyObject *self, Py_buffer *view, int flags)
     const int result = tensor != NULL ? PyObject_GetBuffer(tensor, view, flags) : -1;
     Py_XDECREF(tensor);
     return result;
-}
-
-static PyObject *storage_repr(PyObject *self)
-{
-    return PyUnicode_FromFormat("<UntypedStorage of %zd bytes on %s>", storage_length(self),
-                                grd_device_name(grd_tensor_device(bytes_of(self))));
 }
 
 static PyObject *storage_device(PyObject *self, void *unused)
@@ -346,10 +399,6 @@ static PyMethodDef storage_methods[] = {
     {"tolist", storage_tolist, METH_NOARGS, "tolist($self)\n--\n\nThe bytes as a list of integers."},
     {"clone", storage_clone, METH_NOARGS, "clone($self)\n--\n\nA copy."},
     {"untyped", storage_untyped, METH_NOARGS, "untyped($self)\n--\n\nThe storage itself, whose elements are bytes already."},
-    {"from_file", (PyCFunction)(void (*)(void))storage_from_file, METH_VARARGS | METH_KEYWORDS | METH_STATIC,
-     "from_file(filename, shared=False, nbytes=0)\n--\n\nThe first bytes of a file as a storage, read when they are used. With shared, "
-     "what is "
-     "written to the storage goes into the file, which is made or lengthened where that is needed; without, the file stays as it is."},
     {"copy_", storage_copy_, METH_O, "copy_($self, source)\n--\n\nWrites the bytes of another storage of the same size."},
     {"__copy__", storage_clone, METH_NOARGS, NULL},
     {"__deepcopy__", storage_deepcopy, METH_O, NULL},
@@ -372,7 +421,6 @@ static PyType_Slot storage_slots[] = {
     {Py_tp_doc, "UntypedStorage(size=0, *, device=None)\n--\n\nThe bytes that tensors share."},
     {Py_tp_new, storage_new},
     {Py_tp_dealloc, storage_dealloc},
-    {Py_tp_repr, storage_repr},
     {Py_tp_methods, storage_methods},
     {Py_tp_getset, storage_properties},
     {Py_tp_members, storage_members},

@@ -230,11 +230,6 @@ static PyObject *tensor_is_view(PyObject *self, PyObject *Py_UNUSED(none))
 
 /* ---- Memory ----------------------------------------------------------------------------------------------------------------------- */
 
-static PyObject *refuse_sharing(PyObject *Py_UNUSED(self), PyObject *Py_UNUSED(none))
-{
-    return PyErr_Format(PyExc_NotImplementedError, "share_memory_(): tensors cannot be moved to memory that processes share");
-}
-
 static PyObject *refuse_pinning(PyObject *Py_UNUSED(self), PyObject *const *Py_UNUSED(args), Py_ssize_t Py_UNUSED(nargs),
                                 PyObject *Py_UNUSED(names))
 {
@@ -361,9 +356,6 @@ PyMethodDef py_tensor_methods[] = {
      "detach_($self)\n--\n\nTakes the tensor out of the graph that computed it: it is a leaf that needs no gradient. RuntimeError for a "
      "view."},
     {"_is_view", tensor_is_view, METH_NOARGS, "_is_view($self)\n--\n\nWhether the tensor is a view of another, which is _base."},
-    {"share_memory_", refuse_sharing, METH_NOARGS,
-     "share_memory_($self)\n--\n\nNotImplementedError: memory is not shared between processes."},
-    {"is_shared", is_false, METH_NOARGS, "is_shared($self)\n--\n\nFalse: memory is not shared between processes."},
     PY_ENTRY("pin_memory", refuse_pinning, "pin_memory($self)\n--\n\nRuntimeError: there is no device that would need it."),
     PY_ENTRY("is_pinned", is_pinned, "is_pinned($self)\n--\n\nFalse: there is no device that would need it."),
     {NULL, NULL, 0, NULL},

@@ -265,7 +265,7 @@ PyObject *py_layout(grd_layout Py_UNUSED(layout))
 
 bool py_as_layout(PyObject *object, grd_layout *ret_layout)
 {
-    if (Py_TYPE(object) != layout_type)
+    if (object != strided)
         return false;
     *ret_layout = (grd_layout)value_of(object);
     return true;
@@ -277,7 +277,7 @@ static PyMethodDef constant_methods[] = {
 };
 
 static PyType_Slot layout_slots[] = {
-    {Py_tp_doc, "How a tensor keeps its elements: torch.strided."},
+    {Py_tp_doc, "How a tensor keeps its elements: torch.strided, or torch.jagged for those of torch.nested."},
     {Py_tp_new, refuse_new},
     {Py_tp_dealloc, py_free_plain},
     {Py_tp_repr, constant_repr},
@@ -326,7 +326,8 @@ static bool add_formats(PyObject *module)
     if (memory_format_type == NULL)
         return false;
     strided = new_constant(layout_type, "strided", GRD_STRIDED);
-    if (strided == NULL || !py_add(module, "strided", py_layout(GRD_STRIDED)))
+    if (strided == NULL || !py_add(module, "strided", py_layout(GRD_STRIDED)) ||
+        !py_add(module, "jagged", new_constant(layout_type, "jagged", GRD_STRIDED)))
         return false;
     for (int i = 0; i < (int)(sizeof memory_formats / sizeof *memory_formats); i++)
         if (!py_add(module, memory_formats[i].name, new_constant(memory_format_type, memory_formats[i].name, i)))

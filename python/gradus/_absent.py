@@ -50,7 +50,6 @@ _REASONS = {
     "nn.qat": "models are not quantized",
     "nn.quantizable": "models are not quantized",
     "nn.quantized": "models are not quantized",
-    "nested": "tensors of sequences of different lengths are not part of Gradus; pad them, or pack them with gradus.nn.utils.rnn",
     "package": "modules cannot be packaged; save a state_dict with gradus.save",
     "quantization": "models are not quantized",
     "testing._internal": "PyTorch's own test suite and its helpers are not part of Gradus; use gradus.testing",

@@ -1,7 +1,4 @@
 """What pickled tensors and storages are made with. The names are PyTorch's, as the place for hooks is, which are not pickled."""
-import mmap
-import os
-
 import gradus
 from gradus._C import UntypedStorage, _from_storage, _new_storage
 
@@ -11,20 +8,6 @@ def _rebuild_storage(content):
     if content:
         memoryview(storage)[:] = content
     return storage
-
-
-def _storage_from_file(filename, shared=False, nbytes=0):
-    """A storage over a mapping of a file; UntypedStorage.from_file."""
-    with open(os.open(filename, os.O_RDWR | os.O_CREAT if shared else os.O_RDONLY, 0o666), "r+b" if shared else "rb") as file:
-        size = os.fstat(file.fileno()).st_size
-        if shared and size < nbytes:
-            file.truncate(nbytes)
-        elif size < nbytes:
-            raise RuntimeError(f"unable to mmap {nbytes} bytes from file <{os.fspath(filename)}>: it has {size} bytes")
-        if nbytes == 0:
-            return _new_storage(0)
-        mapping = mmap.mmap(file.fileno(), nbytes, access=mmap.ACCESS_WRITE if shared else mmap.ACCESS_COPY)
-    return gradus.frombuffer(mapping, dtype=gradus.uint8).untyped_storage()
 
 
 def _rebuild_tensor_v3(storage, storage_offset, size, stride, requires_grad, backward_hooks, dtype, metadata=None):

@@ -111,6 +111,12 @@ def handle_torch_function(public_api, relevant_args, *args, **kwargs):
     return _C._call_override(public_api, tuple(_C._overloaded_among(tuple(relevant_args))), args, kwargs)
 
 
+def _grad_of_overloaded(outputs, inputs, **options):
+    """autograd.grad where the class of an output or input takes calls over."""
+    relevant = [t for given in (outputs, inputs) for t in (given if isinstance(given, (tuple, list)) else (given,))]
+    return handle_torch_function(gradus.autograd.grad, relevant, outputs, inputs, **options)
+
+
 def wrap_torch_function(dispatcher):
     """A decorator: the function can be taken over by the arguments that dispatcher(*args, **kwargs) returns.
 
@@ -149,7 +155,7 @@ def _functions():
     """{namespace: functions that modes get}, and {function: its name}."""
     found, names = {}, {}
     spaces = {"torch": gradus, "torch.nn.functional": gradus.nn.functional, "torch.nn.init": gradus.nn.init, "torch.Tensor": gradus.Tensor,
-              "torch.linalg": gradus.linalg, "torch.special": gradus.special}
+              "torch.linalg": gradus.linalg, "torch.fft": gradus.fft, "torch.special": gradus.special}
     for space_name, space in spaces.items():
         for name in dir(space):
             function = inspect.getattr_static(space, name, None) if space is gradus.Tensor else getattr(space, name)

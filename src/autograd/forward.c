@@ -354,8 +354,20 @@ static void write_tangent(const struct call *call)
         grd_tangent_share_saved(call->out, true);
 }
 
+/* True if both a tensor and its tangent, which lies in other memory, can become the view: otherwise neither does. */
+static bool can_turn(const struct call *call, grd_keyset keys, const grd_value *args)
+{
+    grd_value view;
+    run_below(call->op, keys, NULL, args, &view);
+    if (!grd_pending() && call->derivative != NULL && call->derivative->forward_rule == GRD_FORWARD_LINEAR)
+        run_linear(call, NULL, &view);
+    return !grd_pending();
+}
+
 static void record_inplace(struct call *call, grd_keyset keys, const grd_value *args, grd_value *ret_results)
 {
+    if (call->op->is_view && !can_turn(call, keys, args))
+        return;
     if (reads_old(call)) {
         grd_tensor *old = grd_clone(call->out);
         for (int i = 0; i < call->op->nargs; i++)

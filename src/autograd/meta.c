@@ -340,7 +340,7 @@ struct grd_meta *grd_meta_ensure(grd_tensor *t)
     if (!__atomic_compare_exchange_n(&t->autograd, &object, &meta->object, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)) {
         meta->grad_fn = NULL;
         grd_object_drop(meta);
-        return (struct grd_meta *)object;
+        return grd_meta_ensure(t); /* another thread's meta, or around its node */
     }
     return meta;
 }

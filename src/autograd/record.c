@@ -157,8 +157,16 @@ static __attribute__((noinline)) void record_inplace(const grd_op *op, grd_keyse
         run_below(op, keys, self, args, ret_results);
         return;
     }
+    if (op->is_view && self->base != NULL) { /* out of date then, it becomes an as_strided of its base */
+        run_below(op, keys, self, args, ret_results);
+        return;
+    }
     const struct grd_derivative *d = op->derivative != NULL ? op->derivative : &constant;
-    struct grd_op_call call = {op, d, args, &self, 1, needs, NULL};
+    grd_value written;
+    grd_set_tensor(&written, self);
+    if (op->is_view) /* the node is that of the view which the tensor becomes */
+        run_below(op, keys, NULL, args, &written);
+    struct grd_op_call call = {op, d, args, &written.v.tensor, 1, needs, NULL};
     if (reads_self(&call))
         call.self_copy = grd_clone(self);
     struct grd_node *node = grd_pending() ? NULL : grd_op_node_new(&call);

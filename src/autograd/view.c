@@ -87,7 +87,7 @@ bool grd_check_inplace(grd_tensor *t)
     if (t->base != NULL) {
         if (!refuse_other_dtype(t) || !refuse_special_view(t, false))
             return false;
-        if (grd_needs_grad(t->base) && !grd_has_history(t->base))
+        if ((grd_needs_grad(t) || grd_needs_grad(t->base)) && !grd_has_history(t->base))
             return grd_raise(GRD_ERROR_RUNTIME, "a view of a leaf Variable that requires grad is being used in an in-place operation.");
     }
     if (!grd_needs_grad(t))
@@ -381,8 +381,10 @@ static bool is_current(const grd_tensor *view)
 {
     const struct grd_object *object = grd_autograd_of(view);
     if (!grd_has_history(view)) {
-        /* Made without recording, or before the base required a gradient. */
-        return !grd_needs_grad(view->base) || view->view_version == grd_version_of(view);
+        /* Made without recording, or before the base required a gradient. Another thread that writes the base for the first time gives it a history after the
+         * version: a view that was made in between has the new version and is out of date nevertheless. */
+        const bool may_have_none = grd_has(view, GRD_FLAG_NO_GRAD_VIEW) || !grd_has_history(view->base);
+        return !grd_needs_grad(view->base) || (may_have_none && view->view_version == grd_version_of(view));
     }
     if (grd_node_is(object))
         return ((const struct grd_node *)object)->view_version == grd_version_of(view);

@@ -385,8 +385,17 @@ void grd_memory_set_cache_limit(int64_t bytes)
     limit_cache();
 }
 
+static void (*release_kept)(void);
+
+void grd_memory_on_trim(void (*release)(void))
+{
+    release_kept = release;
+}
+
 void grd_memory_trim(void)
 {
+    if (release_kept != NULL)
+        release_kept();
     grd_blocks_trim();
 }
 

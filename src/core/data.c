@@ -24,11 +24,15 @@ static void end_loan(void *context)
     grd_free(loan, sizeof *loan);
 }
 
-/* A storage that borrows the data; owned by the caller. NULL with the error raised. */
-static struct grd_storage *lend(struct grd_storage *lender)
+struct grd_storage *grd_storage_root(struct grd_storage *storage)
 {
-    if (lender->release == end_loan)
-        lender = ((struct loan *)lender->context)->lender;
+    return storage->release == end_loan ? ((struct loan *)storage->context)->lender : storage;
+}
+
+/* A storage that borrows the data; owned by the caller. NULL with the error raised. */
+static struct grd_storage *lend(struct grd_storage *storage)
+{
+    struct grd_storage *lender = grd_storage_root(storage);
     struct loan *loan = grd_alloc(sizeof *loan);
     grd_tensor *holder = grd_new(grd_dims(0), GRD_UINT8, GRD_CPU);
     if (loan == NULL || grd_is_failed(holder)) {
@@ -36,14 +40,14 @@ static struct grd_storage *lend(struct grd_storage *lender)
         return NULL;
     }
     *loan = (struct loan){grd_object_keep(lender), NULL};
-    struct grd_storage *storage = grd_object_keep(holder->storage);
-    storage->data = lender->data;
-    storage->bytes = lender->bytes;
-    storage->device = lender->device;
-    storage->device_index = lender->device_index;
-    storage->release = end_loan;
-    storage->context = loan;
-    return storage;
+    struct grd_storage *borrower = grd_object_keep(holder->storage);
+    borrower->data = lender->data;
+    borrower->bytes = lender->bytes;
+    borrower->device = lender->device;
+    borrower->device_index = lender->device_index;
+    borrower->release = end_loan;
+    borrower->context = loan;
+    return borrower;
 }
 
 grd_tensor *grd_alias(grd_tensor *t)
@@ -97,6 +101,26 @@ static void swap_dims(grd_tensor *a, grd_tensor *b)
     b->ndim = ndim;
 }
 
+void grd_batch_swap(grd_tensor *a, grd_tensor *b)
+{
+    struct grd_batch *const one = (struct grd_batch *)a, *const other = (struct grd_batch *)b;
+    grd_tensor *const physical = one->physical;
+    struct grd_storage *const storage = a->storage;
+    const int64_t offset = a->offset;
+    const uint16_t flags = a->flags;
+    one->physical = other->physical;
+    other->physical = physical;
+    a->storage = b->storage;
+    b->storage = storage;
+    a->offset = b->offset;
+    b->offset = offset;
+    a->flags = b->flags;
+    b->flags = flags;
+    swap_dims(a, b);
+    grd_mark_batch(a);
+    grd_mark_batch(b);
+}
+
 /* Makes `t` the owner of a reference to its storage, to be handed over; the tensor itself keeps what it lies in. */
 static void own_storage(grd_tensor *t)
 {
@@ -128,7 +152,6 @@ static void retire_storage(grd_tensor *t, struct grd_storage *next)
 
 static void set_data(grd_tensor *t, grd_tensor *source)
 {
-    enum { GEOMETRY = GRD_FLAG_CONTIGUOUS | GRD_FLAG_CHANNELS_LAST | GRD_FLAG_CANONICAL };
     if (t == source || !check_data(t, source))
         return;
     if (grd_is_batch(t) && !grd_raise_batch_data())
@@ -151,7 +174,7 @@ static void set_data(grd_tensor *t, grd_tensor *source)
     t->data = alias->data;
     t->offset = alias->offset;
     t->device_index = alias->device_index;
-    t->flags = (uint16_t)((t->flags & ~GEOMETRY) | (alias->flags & GEOMETRY));
+    t->flags = (uint16_t)((t->flags & ~GRD_FLAGS_GEOMETRY) | (alias->flags & GRD_FLAGS_GEOMETRY));
     grd_tell_reshaped(t);
 }
 

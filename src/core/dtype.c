@@ -132,8 +132,8 @@ bool grd_can_cast(grd_dtype from, grd_dtype to)
     return source == GRD_CATEGORY_BOOL || target != GRD_CATEGORY_BOOL;
 }
 
-/* uint16, uint32 and uint64 came late to PyTorch: they promote with floating dtypes only. */
-static bool is_barebones_unsigned(grd_dtype dtype)
+/* These came late to PyTorch, where they promote with floating dtypes only. Here, with integers, they promote to the least dtype that holds both. */
+static bool is_wide_unsigned(grd_dtype dtype)
 {
     return dtype == GRD_UINT16 || dtype == GRD_UINT32 || dtype == GRD_UINT64;
 }
@@ -142,6 +142,22 @@ static GRD_PRINTF(1, 0) grd_dtype refuse(const char *format, grd_dtype a, grd_dt
 {
     grd_raise(GRD_ERROR_RUNTIME, format, grd_dtype_type_name(a), grd_dtype_type_name(b));
     return GRD_DTYPE_NONE;
+}
+
+static bool is_unsigned(grd_dtype dtype)
+{
+    return dtype == GRD_UINT8 || is_wide_unsigned(dtype);
+}
+
+static grd_dtype promote_unsigned(grd_dtype a, grd_dtype b)
+{
+    static const grd_dtype wider[] = {[1] = GRD_INT16, [2] = GRD_INT32, [4] = GRD_INT64};
+    const grd_dtype natural = is_unsigned(a) ? a : b, other = is_unsigned(a) ? b : a;
+    if (other == GRD_BOOL || is_unsigned(other))
+        return info(other)->size > info(natural)->size ? other : natural;
+    if (info(natural)->size == sizeof(uint64_t))
+        return refuse("no integer dtype holds what %s and %s do", a, b);
+    return info(other)->size > info(natural)->size ? other : wider[info(natural)->size];
 }
 
 grd_dtype grd_promote(grd_dtype a, grd_dtype b)
@@ -157,9 +173,8 @@ grd_dtype grd_promote(grd_dtype a, grd_dtype b)
                       a, b);
     if (high == GRD_FLOAT8_E4M3FN || high == GRD_FLOAT8_E5M2)
         return refuse("Promotion for Float8 Types is not supported, attempted to promote %s and %s", a, b);
-    bool floating = info(high)->category == GRD_CATEGORY_FLOAT;
-    if ((is_barebones_unsigned(low) || is_barebones_unsigned(high)) && !floating)
-        return refuse("Promotion for uint16, uint32, uint64 types is not supported, attempted to promote %s and %s", a, b);
+    if ((is_wide_unsigned(low) || is_wide_unsigned(high)) && info(high)->category <= GRD_CATEGORY_INTEGER)
+        return promote_unsigned(a, b);
     if (low == GRD_UINT8 && high == GRD_INT8)
         return GRD_INT16;
     if (low == GRD_FLOAT16 && high == GRD_BFLOAT16)

@@ -629,21 +629,24 @@ static void make_run(struct run *run, const struct grd_iter *it, grd_loop_kernel
         run->cast[i] = it->dtypes[i] != it->wanted[i] ? cast_of(it, i) : NULL;
 }
 
-/* n elements in a line, some of them in another dtype than the kernel's. An operand with stride 0 is converted once. */
+/* n elements in a line, some of them in another dtype than the kernel's. An operand with stride 0 is converted once; others need pieces that fit the
+ * buffers. */
 static void run_converted(const struct run *run, int64_t n, char *const *data, const int64_t *strides)
 {
     _Alignas(64) char buffers[GRD_ITER_OPERANDS][BUFFER_BYTES];
     const struct grd_iter *it = run->it;
     char *at[GRD_ITER_OPERANDS];
-    int64_t steps[GRD_ITER_OPERANDS];
+    int64_t steps[GRD_ITER_OPERANDS], piece = n;
     for (int i = 0; i < it->noperands; i++) {
         at[i] = run->cast[i] != NULL ? buffers[i] : data[i];
         steps[i] = run->cast[i] == NULL ? strides[i] : i > 0 && strides[i] == 0 ? 0 : (int64_t)grd_dtype_table[it->wanted[i]].size;
         if (run->cast[i] != NULL && steps[i] == 0)
             run->cast[i](1, (char *const[]){buffers[i], data[i]}, (const int64_t[]){0, 0}, NULL);
+        else if (run->cast[i] != NULL)
+            piece = BUFFER_ELEMENTS;
     }
-    for (int64_t done = 0; done < n; done += BUFFER_ELEMENTS) {
-        int64_t count = n - done < BUFFER_ELEMENTS ? n - done : BUFFER_ELEMENTS;
+    for (int64_t done = 0; done < n; done += piece) {
+        const int64_t count = n - done < piece ? n - done : piece;
         for (int i = 0; i < it->noperands; i++) {
             if (run->cast[i] == NULL)
                 at[i] = data[i] + done * strides[i];

@@ -80,11 +80,12 @@ int64_t grd_storage_bytes(const grd_tensor *t)
 
 const void *grd_storage_identity(const grd_tensor *t)
 {
-    return t != NULL && grd_given(t, "grd_storage_identity", "t") ? t->storage : NULL;
+    return t != NULL && grd_given(t, "grd_storage_identity", "t") ? grd_storage_root(t->storage) : NULL;
 }
 
 bool grd_same_storage(const grd_tensor *a, const grd_tensor *b)
 {
     static const char name[] = "grd_same_storage";
-    return a != NULL && b != NULL && grd_given(a, name, "a") && grd_given(b, name, "b") && a->storage == b->storage;
+    return a != NULL && b != NULL && grd_given(a, name, "a") && grd_given(b, name, "b") &&
+           grd_storage_root(a->storage) == grd_storage_root(b->storage);
 }

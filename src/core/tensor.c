@@ -579,6 +579,23 @@ bool grd_resize(grd_tensor *t, grd_dims sizes)
     return true;
 }
 
+bool grd_set_geometry(grd_tensor *t, grd_dims sizes, grd_dims strides, int64_t offset)
+{
+    int64_t *dims = check_bounds(t, t->itemsize, sizes, strides, offset) ? reserve_dims(t, sizes.n) : NULL;
+    if (dims == NULL)
+        return false;
+    int64_t *const before = t->sizes, ndim = t->ndim;
+    set_room(t, dims, sizes.n);
+    const unsigned flags = (t->flags & ~(unsigned)GRD_FLAGS_GEOMETRY) | set_strided(t, sizes, strides.data);
+    if (before != dims)
+        free_dims(t, before, ndim);
+    t->traits = grd_traits(t->dtype, t->layout, grd_device_of(t), flags, sizes.n);
+    t->offset = offset;
+    t->data = t->storage->data == NULL ? NULL : (char *)t->storage->data + offset * t->itemsize;
+    grd_tell_reshaped(t);
+    return true;
+}
+
 bool grd_warn_resized(const grd_tensor *out, grd_dims sizes)
 {
     char have[256], need[256], text[1024];
@@ -618,6 +635,9 @@ grd_tensor *grd_from_storage(grd_tensor *owner, grd_dims sizes, grd_dims strides
     /* Complex numbers are pairs. */
     if ((uintptr_t)owner->storage->data % grd_dtype_table[grd_dtype_to_real(dtype)].size != 0)
         return grd_fail(GRD_ERROR_RUNTIME, "the storage is not aligned to elements of %s", grd_dtype_table[dtype].name);
+    if ((sizes.data == NULL && sizes.n > 0) || (strides.data == NULL && strides.n > 0))
+        return grd_fail(GRD_ERROR_TYPE, "grd_from_storage: arguments 'sizes' and 'strides' must be arrays of %lld numbers",
+                        (long long)sizes.n);
     if (!check_bounds(owner, grd_dtype_table[dtype].size, sizes, strides, offset))
         return grd_failed;
     return grd_new_detached_as(owner, dtype, sizes, strides, offset);

@@ -34,7 +34,9 @@ enum grd_tensor_flags {
     GRD_FLAG_MOVED = 256,       /* in a block whose storage it does not use any more (data.c) */
     GRD_FLAG_REPLACED = 512,    /* its storage was replaced, or is that of such a tensor: views own their storage, too (data.c) */
     GRD_FLAG_BATCHED = 1024,    /* a struct grd_batch */
-    GRD_FLAG_DETACHED = 64      /* shares data, not history: in-place writes are not a view's writes */
+    GRD_FLAG_DETACHED = 64,     /* shares data, not history: in-place writes are not a view's writes */
+    /* Those that follow from sizes and strides. */
+    GRD_FLAGS_GEOMETRY = GRD_FLAG_CONTIGUOUS | GRD_FLAG_CHANNELS_LAST | GRD_FLAG_CANONICAL
 };
 
 struct grd_storage {
@@ -157,6 +159,8 @@ grd_tensor *grd_new_view_as(grd_tensor *base, grd_dtype dtype, grd_dims sizes, g
 grd_tensor *grd_new_part(grd_tensor *base, grd_dims sizes, grd_dims strides, int64_t offset);
 /* A batch tensor over `physical`, whose dimension 0 is the batch. */
 grd_tensor *grd_new_batch(grd_tensor *physical, uint64_t level);
+/* Each of two batch tensors becomes the other. */
+void grd_batch_swap(grd_tensor *a, grd_tensor *b);
 /* Sets the keys of a batch tensor: BATCH, and AUTOGRAD while its physical tensor requires a gradient. */
 void grd_mark_batch(grd_tensor *t);
 /* A view that shares data but has no history and no base. */
@@ -166,6 +170,8 @@ grd_tensor *grd_new_detached_as(grd_tensor *t, grd_dtype dtype, grd_dims sizes, 
 /* Resizes an `out` tensor in place: contiguous, from the same offset; grows the storage when it is too small. RuntimeError
  * when that storage is borrowed or has other views. Nothing changes when the sizes are those it has. */
 bool grd_resize(grd_tensor *t, grd_dims sizes);
+/* Gives the tensor itself other sizes, strides and offset, within its storage. */
+bool grd_set_geometry(grd_tensor *t, grd_dims sizes, grd_dims strides, int64_t offset);
 /* Warns, as PyTorch does, that an out= with elements has not the sizes of the result. False when the warning became an error. */
 bool grd_warn_resized(const grd_tensor *out, grd_dims sizes);
 /* grd_resize for an out= that a caller gave: with the warning. */
@@ -254,6 +260,18 @@ bool grd_refuse_tensor(const grd_tensor *t, const char *function, const char *ar
 static inline bool grd_given(const grd_tensor *t, const char *function, const char *argument)
 {
     return GRD_LIKELY(t != NULL && !grd_is_dead(t)) || grd_refuse_tensor(t, function, argument);
+}
+
+/* The same for an array of them, of which there is one at least. */
+static inline bool grd_given_all(grd_tensor *const *tensors, int64_t n, const char *function, const char *argument)
+{
+    if (tensors == NULL || n < 1)
+        return grd_raise(GRD_ERROR_TYPE, "%s: argument '%s' must be an array of at least one tensor, not of %lld", function, argument,
+                         (long long)n);
+    for (int64_t i = 0; i < n; i++)
+        if (!grd_given(tensors[i], function, argument))
+            return false;
+    return true;
 }
 
 /* The same for an argument that may be NULL. */
@@ -459,6 +477,11 @@ const grd_wrapper_type *grd_wrapper_type_of(const grd_tensor *t);
 void grd_storage_empty(struct grd_storage *storage);
 /* Grows the data of a tensor that shares it with no other, keeping what is there; RuntimeError otherwise: others would keep the old address. */
 bool grd_storage_grow(grd_tensor *t, int64_t bytes);
+/* The storage that `storage` borrows its data from; itself when it borrows none (data.c). */
+struct grd_storage *grd_storage_root(struct grd_storage *storage);
+/* Gives the storage of the tensors, which are all its owners, other memory, into which as many bytes are copied as fit (relocate.c). RuntimeError, and
+ * nothing changes, when it has other owners. */
+bool grd_storage_replace(grd_tensor *const *tensors, int64_t n, void *data, int64_t bytes, void (*release)(void *context), void *context);
 
 /* ---- Printing (print.c) ------------------------------------------------------------------------------------------ */
 /* The name printed as grad_fn=<AddBackward0>, or NULL for a leaf. Set by the autograd floor at load; NULL: nothing is printed. */

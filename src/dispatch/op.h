@@ -72,7 +72,10 @@ enum grd_out_dtype {
     GRD_OUT_PROMOTED, /* of all tensors together */
     GRD_OUT_REST,     /* of all but the first, which only chooses */
     GRD_OUT_BOOL,
-    GRD_OUT_INT64
+    GRD_OUT_INT64,
+    GRD_OUT_COMPLEX,  /* any complex dtype */
+    GRD_OUT_FLOATING, /* any floating dtype */
+    GRD_OUT_CASTABLE  /* any to which the result can be cast */
 };
 
 struct grd_out_rule {

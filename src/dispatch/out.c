@@ -32,10 +32,18 @@ static bool refuse(const char *text, grd_dtype out, grd_dtype result)
     return false;
 }
 
+/* True where the rule leaves a choice, of which `dtype` is one. */
+static bool is_of_kind(const struct grd_out_rule *rule, grd_dtype dtype, grd_dtype result)
+{
+    return (rule->dtype == GRD_OUT_CASTABLE && grd_can_cast(result, dtype)) ||
+           (rule->dtype == GRD_OUT_COMPLEX && grd_dtype_is_complex(dtype)) ||
+           (rule->dtype == GRD_OUT_FLOATING && grd_dtype_is_floating(dtype));
+}
+
 bool grd_check_out_dtype(const struct grd_op *op, int64_t i, const grd_tensor *out, grd_dtype result)
 {
     const struct grd_out_rule *rule = op->out_rule;
-    if (rule == NULL || result == GRD_DTYPE_NONE || out->dtype == result)
+    if (rule == NULL || result == GRD_DTYPE_NONE || out->dtype == result || is_of_kind(rule, (grd_dtype)out->dtype, result))
         return !grd_pending();
     return refuse(rule->texts[i], out->dtype, result);
 }
@@ -45,6 +53,9 @@ static grd_dtype demanded(const struct grd_out_rule *rule, grd_tensors inputs, g
 {
     switch ((enum grd_out_dtype)rule->dtype) {
     case GRD_OUT_RESULT:
+    case GRD_OUT_COMPLEX:
+    case GRD_OUT_FLOATING:
+    case GRD_OUT_CASTABLE:
         return GRD_DTYPE_NONE;
     case GRD_OUT_GIVEN:
         return given;

@@ -21,6 +21,8 @@ struct grd_decomposition_row {
     /* Overwrites a Hermitian n x n matrix, whose lower triangle is read, with L, a = L L^H, or with L^H if `upper`. ret_info: 0, or the order of the
      * first leading minor that is not positive; what is in `a` then is not defined. */
     void (*cholesky)(int64_t n, bool upper, void *a, int32_t *ret_info);
+    /* Puts zeros above the diagonal of L, or if `upper` L^H in the place of both. */
+    void (*finish_factor)(int64_t n, bool upper, void *l);
     /* Does the same for `count` matrices of a side up to GRD_SMALL_MATRIX_SIDE, one after the other in memory. NULL for complex dtypes. */
     void (*cholesky_many)(int64_t count, int64_t n, bool upper, void *a, int32_t *ret_info);
     /* Overwrites an m x n matrix with R, on and above the diagonal, and below it the vectors v of the reflections I - tau v v^H, whose first element is 1:
@@ -30,8 +32,8 @@ struct grd_decomposition_row {
     void (*take_upper)(int64_t m, int64_t n, int64_t rows, const void *a, void *ret_r);
     /* Writes the first `columns` columns of the product of k reflections, from `reflect` of a matrix with m rows. */
     void (*orthogonal)(int64_t m, int64_t columns, int64_t k, const void *a, const void *tau, void *ret_q);
-    /* Overwrites x, n x k or k x n, with the solution y. */
-    void (*solve)(const struct grd_triangle *t, int64_t k, void *x);
+    /* Overwrites x, n x k or k x n with columns `leading` elements apart, with the solution y. */
+    void (*solve)(const struct grd_triangle *t, int64_t k, int64_t leading, void *x);
 };
 
 #endif

@@ -26,6 +26,12 @@ struct grd_coordinates_block {
     int64_t *to, column;
 };
 
+/* The elements of a triangle: of rows `first` to `end` those in columns up to row + offset, or from there on if `upper`. */
+struct grd_triangle {
+    int64_t first, end, columns, offset;
+    bool upper;
+};
+
 /* The number of set bytes among n. */
 typedef int64_t grd_mask_count(int64_t n, const uint8_t *mask);
 /* Moves elements one after the other to (compress) or from (expand) a dense list, where the mask is set; returns how many. */
@@ -48,6 +54,9 @@ struct grd_index_kernels {
     /* The sum of n counts; -1 when one is negative, -2 when they add up to more than int64 holds. */
     int64_t (*total)(int64_t n, const int64_t *counts);
     void (*repeat)(int64_t n, const int64_t *counts, int64_t *to); /* i, counts[i] times, for every i */
+    /* All choices of r > 0 of the numbers below n, a row each, in lexicographic order. `repeated`: a number may occur again. rows > 0 */
+    void (*combinations)(int64_t n, int64_t r, bool repeated, int64_t rows, int64_t *to);
+    void (*triangle)(const struct grd_triangle *triangle, int64_t *rows, int64_t *columns);
     /* data: integers, of 8 bytes or fewer; params: a pointer to the atomic_bool that is set if one is 0 */
     grd_loop_kernel *find_zero[GRD_INDEX_SIZES];
     grd_loop_kernel *gather[GRD_INDEX_SIZES];  /* result[i] = source[index[i]] */

@@ -25,6 +25,8 @@ INLINE void copy(int64_t n, char *to, int64_t to_stride, const char *from, int64
         move(n, to, to_stride, from, from_stride, size);
     } else if (from_stride == size) {
         memmove(to, from, (size_t)(n * size));
+    } else if (from_stride == -size) {
+        move(n, to, size, from, -size, size);
     } else if (from_stride == 0 && n > 0) { /* nothing that is written changes a local */
         memcpy(element, from, (size_t)size);
         move(n, to, size, element, 0, size);

@@ -8,12 +8,13 @@
 
 #include "kernel/rank.h"
 
-/* The median is the first NaN, where there is one; of elements equal to it the one that a stable sort would put there. */
-enum grd_rank_kind { GRD_RANK_SORT, GRD_RANK_SORT_STABLY, GRD_RANK_LARGEST, GRD_RANK_KTH, GRD_RANK_MEDIAN };
+/* The median is the first NaN, where there is one; of elements equal to it the one that a stable sort would put there. The mode is the smallest of the most
+ * frequent elements, at its last place; every NaN is distinct. */
+enum grd_rank_kind { GRD_RANK_SORT, GRD_RANK_SORT_STABLY, GRD_RANK_LARGEST, GRD_RANK_KTH, GRD_RANK_MEDIAN, GRD_RANK_MODE };
 
 /* One line: elements `first` to first + kept - 1 of its order, and where they were. */
 struct grd_rank_block {
-    enum grd_rank_kind kind; /* SORT and LARGEST are descending, the others ascending */
+    enum grd_rank_kind kind; /* SORT, LARGEST and MEDIAN are descending, the others ascending */
     bool flipped;            /* the other way round */
     int64_t n, first, kept;
     const char *in;
@@ -26,9 +27,7 @@ struct grd_rank_block {
 
 static inline uint64_t grd_rank_scratch(enum grd_rank_kind kind, int64_t n, int64_t kept)
 {
-    if (kind == GRD_RANK_LARGEST && grd_rank_by_heap(n, kept))
-        return (uint64_t)kept;
-    return kind == GRD_RANK_SORT_STABLY ? 2 * (uint64_t)n : (uint64_t)n;
+    return (uint64_t)(kind == GRD_RANK_LARGEST && grd_rank_by_heap(n, kept) ? kept : n);
 }
 
 /* Running extremes down n rows of neighbouring columns: the largest or smallest element so far and its last place. NaN stays from where it comes. */

@@ -3,13 +3,13 @@
  * Which of two equal elements comes first is decided by the steps of the algorithm alone. PyTorch sorts with the C++ library's introsort (Musser,
  * 1997): the median of the second, middle and last element is the pivot, what is short is sorted by insertion, and by a heap where the pivots
  * are bad. topk is the library's heap selection for a small k, for a larger one its introselect before the introsort; kthvalue a quickselect of
- * PyTorch's own (Sedgewick, 1978). So these are the same algorithms, step by step. A stable sort moves keys byte by byte (radix sort, from the
- * least significant byte), or by insertion where there are few. */
+ * PyTorch's own (Sedgewick, 1978). So these are the same algorithms, step by step. A stable sort moves them by one digit of the keys after the other
+ * (radix sort, from the least significant digit), or by insertion where there are few. */
 #include "kernel/rank.h"
 
 #include "kernel/cpu/loop.h"
 
-enum { SHORT_SELECTION = 3, SHORT_SORT = 16, FEW = 48, BYTES = 8, VALUES = 256 };
+enum { SHORT_SELECTION = 3, SHORT_SORT = 16, MANY = 4096, DIGIT = 8, WIDE_DIGIT = 11, VALUES = 1 << WIDE_DIGIT };
 
 static inline bool before(const struct grd_ranked *x, const struct grd_ranked *y)
 {
@@ -163,7 +163,7 @@ static int depth_limit(int64_t n)
 
 /* ---- Selection, sorting -------------------------------------------------------------------------------------------------------------- */
 
-static void select_nth(struct grd_ranked *items, int64_t nth, int64_t n)
+void grd_rank_nth(struct grd_ranked *items, int64_t n, int64_t nth)
 {
     int64_t begin = 0, end = n;
     for (int depth = depth_limit(n); end - begin > SHORT_SELECTION; depth--) {
@@ -213,7 +213,7 @@ void grd_rank_largest(struct grd_ranked *items, int64_t n, int64_t k)
         grd_rank_sort_heap(items, k);
         return;
     }
-    select_nth(items, k - 1, n);
+    grd_rank_nth(items, n, k - 1);
     grd_rank_sort(items, k - 1);
 }
 
@@ -256,39 +256,37 @@ void grd_rank_kth(struct grd_ranked *items, int64_t n, int64_t k)
 
 /* ---- Stable order ------------------------------------------------------------------------------------------------------------------- */
 
-/* Moves items to another array by one byte of their keys, of which not all are the same. */
-static void sort_by_byte(const struct grd_ranked *from, struct grd_ranked *to, int64_t n, int byte)
+/* Moves words to another array by `bits` of their bits from `shift` on. */
+static void sort_by_digit(const uint64_t *from, uint64_t *to, int64_t n, int shift, int bits)
 {
-    int64_t at[VALUES] = {0}, next = 0;
+    const uint64_t values = (uint64_t)1 << bits;
+    int64_t at[VALUES], next = 0;
+    memset(at, 0, values * sizeof *at);
     for (int64_t i = 0; i < n; i++)
-        at[from[i].key >> 8 * byte & 0xff]++;
-    for (int value = 0; value < VALUES; value++) {
+        at[from[i] >> shift & (values - 1)]++;
+    for (uint64_t value = 0; value < values; value++) {
         const int64_t count = at[value];
         at[value] = next;
         next += count;
     }
     for (int64_t i = 0; i < n; i++)
-        to[at[from[i].key >> 8 * byte & 0xff]++] = from[i];
+        to[at[from[i] >> shift & (values - 1)]++] = from[i];
 }
 
-void grd_rank_stably(struct grd_ranked *items, struct grd_ranked *spare, int64_t n)
+uint64_t *grd_rank_words(uint64_t *words, uint64_t *spare, int64_t n, int first, int end)
 {
-    struct grd_ranked *from = items, *to = spare;
-    uint64_t varying = 0;
-    if (n <= FEW) {
-        sort_by_insertion(items, n, true);
-        return;
+    const int width = n < MANY ? DIGIT : WIDE_DIGIT, digits = (end - first + width - 1) / width;
+    const int bits = digits > 0 ? (end - first + digits - 1) / digits : 0; /* of the first digits; the last has what is left */
+    for (int shift = first; shift < end; shift += bits) {
+        sort_by_digit(words, spare, n, shift, end - shift < bits ? end - shift : bits);
+        uint64_t *sorted = spare;
+        spare = words;
+        words = sorted;
     }
-    for (int64_t i = 1; i < n; i++)
-        varying |= items[i].key ^ items[0].key;
-    for (int byte = 0; byte < BYTES; byte++) {
-        if ((varying >> 8 * byte & 0xff) == 0)
-            continue;
-        sort_by_byte(from, to, n, byte);
-        struct grd_ranked *swapped = from;
-        from = to;
-        to = swapped;
-    }
-    if (from != items)
-        memcpy(items, from, (size_t)n * sizeof *items);
+    return words;
+}
+
+void grd_rank_few_stably(struct grd_ranked *items, int64_t n)
+{
+    sort_by_insertion(items, n, true);
 }

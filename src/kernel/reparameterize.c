@@ -2,11 +2,12 @@
  * a part of the plane of number and concentration. */
 #include <math.h>
 
+#include "kernel/cpu/vecmath_special.h"
 #include "kernel/special.h"
 
 static double digamma(double x)
 {
-    return grd_special_polygamma(0, x);
+    return vm_digamma(x);
 }
 
 static double zero_for_nan(double x)
@@ -64,7 +65,7 @@ static double gamma_between(double a, double x)
     return exp(cubic(of_v, v) / cubic(of_v + 4, v));
 }
 
-double grd_special_gamma_gradient(double concentration, double x)
+double grd_math_gamma_gradient(double concentration, double x)
 {
     return x < 0.8             ? gamma_of_small(concentration, x)
            : concentration > 8 ? gamma_of_large(concentration, x)
@@ -162,7 +163,7 @@ static double beta_between(double x, double alpha, double total)
     return sums[0] / sums[1] * x * (digamma(total) - digamma(alpha)) / (total - alpha);
 }
 
-double grd_special_dirichlet_gradient(double x, double alpha, double total)
+double grd_math_dirichlet_gradient(double x, double alpha, double total)
 {
     const double beta = total - alpha, spread = total * x * (1 - x);
     if (x <= 0.5 && spread < 2.5)

@@ -35,7 +35,12 @@ struct grd_ctc_row;           /* kernel/ctc.h */
 struct grd_range_row;         /* kernel/range.h */
 struct grd_bags_row;          /* kernel/bags.h */
 struct grd_margin_row;        /* kernel/margin.h */
+struct grd_histogram_row;     /* kernel/histogram.h */
 struct grd_decomposition_row; /* kernel/decomposition.h */
+struct grd_spectral_row;      /* kernel/spectral.h */
+struct grd_eigen_row;         /* kernel/eigen.h */
+struct grd_lu_row;            /* kernel/lu.h */
+struct grd_ldl_row;           /* kernel/ldl.h */
 struct grd_channels_row;      /* kernel/channels.h */
 struct grd_attention_row;     /* kernel/attention.h */
 struct grd_distance_block;    /* kernel/distance.h */
@@ -43,6 +48,7 @@ struct grd_pool_row;          /* kernel/pool.h */
 struct grd_conv_row;          /* kernel/conv.h */
 struct grd_resample_row;      /* kernel/resample.h */
 struct grd_grid_row;          /* kernel/grid.h */
+struct grd_fft_row;           /* kernel/fft.h */
 
 struct grd_kernel_table {
     const char *isa;
@@ -66,7 +72,12 @@ struct grd_kernel_table {
     const struct grd_range_row *range[GRD_DTYPE_COUNT];                        /* int64 float32 float64 */
     const struct grd_bags_row *bags[GRD_DTYPE_COUNT];                          /* float32 float64 */
     const struct grd_margin_row *margin[GRD_DTYPE_COUNT];                      /* float32 float64 */
+    const struct grd_histogram_row *histogram[GRD_DTYPE_COUNT];                /* float32 float64 */
     const struct grd_decomposition_row *decomposition[GRD_DTYPE_COUNT];        /* float32 float64 complex64 complex128 */
+    const struct grd_spectral_row *jacobi[GRD_DTYPE_COUNT];                    /* the same */
+    const struct grd_eigen_row *eigen[GRD_DTYPE_COUNT];                        /* complex64 complex128 */
+    const struct grd_lu_row *lu[GRD_DTYPE_COUNT];                              /* float32 float64 complex64 complex128 */
+    const struct grd_ldl_row *ldl[GRD_DTYPE_COUNT];                            /* the same */
     const struct grd_channels_row *channels[GRD_DTYPE_COUNT];                  /* float32 float64 */
     void (*distance[GRD_DTYPE_COUNT])(const struct grd_distance_block *block); /* float32 float64 */
     const struct grd_nll_row *nll[GRD_DTYPE_COUNT];                            /* float16 bfloat16 float32 float64 */
@@ -77,6 +88,7 @@ struct grd_kernel_table {
     const struct grd_conv_row *conv[GRD_DTYPE_COUNT];                          /* float32 float64 */
     const struct grd_resample_row *resample[GRD_DTYPE_COUNT];                  /* uint8 float32 float64 */
     const struct grd_grid_row *grid[GRD_DTYPE_COUNT];                          /* float32 float64 */
+    const struct grd_fft_row *fft[GRD_DTYPE_COUNT];                            /* float32 float64 */
 };
 
 /* The level in use (kernel/select.c). */

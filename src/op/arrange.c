@@ -266,6 +266,44 @@ grd_tensor *op_take(grd_tensor *out, grd_tensor *self, grd_tensor *index)
     return grd_composite_finish(out, NULL, out == NULL ? grd_composite_contiguous(taken) : taken);
 }
 
+bool grd_put_check(const grd_tensor *self, const grd_tensor *index, const grd_tensor *source)
+{
+    if (index->dtype != GRD_INT64)
+        return grd_raise(GRD_ERROR_RUNTIME, "put_(): Expected a long tensor for index, but got %s",
+                         grd_dtype_type_name((grd_dtype)index->dtype));
+    if (self->dtype != source->dtype)
+        return grd_raise(GRD_ERROR_RUNTIME,
+                         "put_(): self and source expected to have the same dtype, but got self.dtype = %s and source.dtype = %s",
+                         grd_dtype_type_name((grd_dtype)self->dtype), grd_dtype_type_name((grd_dtype)source->dtype));
+    if (self->numel == 0 && index->numel > 0)
+        return grd_raise(GRD_ERROR_INDEX, "put_(): Tried to put elements into an empty tensor");
+    return source->numel == index->numel ||
+           grd_raise(
+               GRD_ERROR_INDEX,
+               "put_(): Expected source and index to have the same number of elements, but got source.numel() = %lld, index.numel() = %lld",
+               (long long)source->numel, (long long)index->numel);
+}
+
+grd_tensor *op_fill_diagonal(grd_tensor *out, grd_tensor *self, grd_scalar fill_value, bool wrap)
+{
+    if (self->ndim < 2)
+        return grd_fail(GRD_ERROR_RUNTIME, "dimensions must larger than 1");
+    int64_t stride = 0;
+    for (int64_t i = 0; i < self->ndim; i++) {
+        if (self->ndim > 2 && self->sizes[i] != self->sizes[0])
+            return grd_fail(GRD_ERROR_RUNTIME, "all dimensions of input must be of equal length");
+        stride += self->strides[i];
+    }
+    const int64_t rows = self->sizes[0], columns = self->sizes[1];
+    if (wrap && self->ndim == 2 && rows > columns) {
+        const grd_device device = grd_device_of(self);
+        grd_tensor *row = grd_arange(grd_int(rows), .device = device), *column = grd_arange(grd_int(columns), .device = device);
+        return grd_masked_fill_(out, grd_eq(grd_unsqueeze(grd_remainder_scalar(row, grd_int(columns + 1)), 1), column), fill_value);
+    }
+    grd_fill_(grd_as_strided(out, grd_dims(rows < columns ? rows : columns), grd_dims(stride)), fill_value);
+    return grd_pending() ? grd_failed : out;
+}
+
 /* Sizes broadcast but along `dim`, where each keeps its own. */
 static grd_tensor *spread_but(grd_tensor *t, const grd_tensor *other, int64_t dim)
 {
@@ -342,11 +380,12 @@ grd_tensor *op_cross(grd_tensor *out, grd_tensor *self, grd_tensor *other, grd_s
 {
     if (self->ndim != other->ndim)
         return grd_fail(GRD_ERROR_RUNTIME, "linalg.cross: inputs must have the same number of dimensions.");
-    int64_t along = dim.kind == GRD_SCALAR_NONE ? dimension_of_three(self) : grd_scalar_int64(dim);
-    if (grd_pending() || !grd_wrap_dim(self, along, &along))
+    const int64_t given = dim.kind == GRD_SCALAR_NONE ? dimension_of_three(self) : grd_scalar_int64(dim);
+    int64_t along;
+    if (grd_pending() || !grd_wrap_dim(self, given, &along))
         return grd_failed;
     if (self->ndim == 0 || self->sizes[along] != 3 || other->sizes[along] != 3)
-        return grd_fail(GRD_ERROR_RUNTIME, "linalg.cross: inputs dimension %lld must have length 3. Got %lld and %lld", (long long)along,
+        return grd_fail(GRD_ERROR_RUNTIME, "linalg.cross: inputs dimension %lld must have length 3. Got %lld and %lld", (long long)given,
                         (long long)grd_size_along(self, along), (long long)grd_size_along(other, along));
     if (!grd_check_indexed_out(out, grd_tensors(self, other)))
         return grd_failed;

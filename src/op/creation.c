@@ -10,6 +10,7 @@
 #include "kernel/range.h"
 #include "kernel/table.h"
 #include "op/copy.h"
+#include "op/formula.h"
 #include "op/plan.h"
 
 enum {
@@ -152,10 +153,10 @@ void run_range(const struct grd_plan *p)
     grd_parallel_for(0, p->results[0]->numel, ELEMENTS_GRAIN, range_pieces, (void *)(uintptr_t)p);
 }
 
-/* ceil((end - start) / step) of int64 numbers, whose difference may need 65 bits. */
+/* (end - start) / step of int64 numbers, whose difference may need 65 bits. */
 static double integer_steps(int64_t start, int64_t end, int64_t step)
 {
-    return ceil((double)((__int128)end - start) / (double)step);
+    return (double)((__int128)end - start) / (double)step;
 }
 
 static bool check_range(double start, double end, double step)
@@ -176,21 +177,16 @@ static bool check_range_dtype(const char *name, grd_dtype dtype, bool complex_to
            (complex_too && category == GRD_CATEGORY_COMPLEX) || grd_raise_no_kernel(name, dtype);
 }
 
-bool plan_arange(struct grd_plan *p, grd_scalar start, grd_scalar end, grd_scalar step, grd_dtype dtype, grd_device device,
-                 bool requires_grad)
+/* Numbers from start on, before end, or up to it if `closed`. */
+static bool plan_steps(struct grd_plan *p, grd_scalar start, grd_scalar end, grd_scalar step, grd_dtype dtype, grd_device device,
+                       bool requires_grad, bool closed)
 {
-    if (end.kind == GRD_SCALAR_NONE) {
-        end = start;
-        start = grd_int(0);
-    }
-    const bool integral = grd_scalar_is_integral(start) && grd_scalar_is_integral(end) && grd_scalar_is_integral(step);
-    dtype = dtype_or(dtype, integral ? GRD_INT64 : grd_default_dtype());
     const double a = grd_scalar_double(start), b = grd_scalar_double(end), by = grd_scalar_double(step);
-    if (!check_range_dtype("arange", dtype, false) || !check_range(a, b, by))
+    if (!check_range_dtype(p->op->name, dtype, false) || !check_range(a, b, by))
         return false;
     struct range *r = (struct range *)p->state;
     *r = (struct range){.made = GRD_FLOAT64, .parts = 1, .from_start = true, .start = {grd_float(a)}, .step = {grd_float(by)}};
-    double count = ceil((b - a) / by);
+    double steps = (b - a) / by;
     if (grd_dtype_is_integer(dtype)) {
         int64_t first, last, increment;
         if (!grd_scalar_write(start, GRD_INT64, &first) || !grd_scalar_write(step, GRD_INT64, &increment))
@@ -201,13 +197,34 @@ bool plan_arange(struct grd_plan *p, grd_scalar start, grd_scalar end, grd_scala
         if (dtype == GRD_INT64) {
             if (!grd_scalar_write(end, GRD_INT64, &last) || !check_range((double)first, (double)last, (double)increment))
                 return false;
-            count = integer_steps(first, last, increment);
+            steps = integer_steps(first, last, increment);
         }
     }
+    const double count = closed ? floor(steps) + 1 : ceil(steps);
     if (!(count >= 0 && count < 9223372036854775807.0))
         return grd_raise(GRD_ERROR_RUNTIME, "invalid size, possible overflow?");
     r->n = (int64_t)count;
     return grd_plan_new(p, grd_dims(r->n), dtype, device, requires_grad);
+}
+
+bool plan_arange(struct grd_plan *p, grd_scalar start, grd_scalar end, grd_scalar step, grd_dtype dtype, grd_device device,
+                 bool requires_grad)
+{
+    if (end.kind == GRD_SCALAR_NONE) {
+        end = start;
+        start = grd_int(0);
+    }
+    const bool integral = grd_scalar_is_integral(start) && grd_scalar_is_integral(end) && grd_scalar_is_integral(step);
+    return plan_steps(p, start, end, step, dtype_or(dtype, integral ? GRD_INT64 : grd_default_dtype()), device, requires_grad, false);
+}
+
+bool plan_range(struct grd_plan *p, grd_scalar start, grd_scalar end, grd_scalar step, grd_dtype dtype, grd_device device,
+                bool requires_grad)
+{
+    return grd_warn(
+               "torch.range is deprecated and will be removed in a future release because its behavior is inconsistent with Python's range "
+               "builtin. Instead, use torch.arange, which produces values in [start, end).") &&
+           plan_steps(p, start, end, step, dtype_or(dtype, grd_default_dtype()), device, requires_grad, true);
 }
 
 static double rounded(const struct range *r, double value)
@@ -260,6 +277,31 @@ bool plan_spaced(struct grd_plan *p, grd_scalar start, grd_scalar end, int64_t s
     set_part(r, 0, whole ? trunc(first) : first, whole ? trunc(last) : last);
     set_part(r, 1, imaginary_part(start), imaginary_part(end));
     return grd_plan_new(p, grd_dims(steps), dtype, device, requires_grad);
+}
+
+grd_dims grd_permuted_strides(grd_dims sizes, grd_dims order)
+{
+    int64_t *strides = grd_pool_array(sizes.n, sizeof *strides), stride = 1;
+    uint64_t seen = 0;
+    if (sizes.n != order.n)
+        grd_raise(GRD_ERROR_RUNTIME,
+                  "Number of dimensions in size does not match the length of the physical_layout; i.e. len(size) = %lld is not equal to "
+                  "len(physical_layout) = %lld",
+                  (long long)sizes.n, (long long)order.n);
+    for (int64_t i = order.n - 1; i >= 0 && !grd_pending(); i--) {
+        const int64_t dim = order.data[i];
+        if (dim < 0 || dim >= sizes.n)
+            grd_raise(GRD_ERROR_RUNTIME, "Dimension out of range (expected to be between 0 and %lld, but got %lld at index %lld)",
+                      (long long)sizes.n - 1, (long long)dim, (long long)i);
+        else if (seen >> dim & 1)
+            grd_raise(GRD_ERROR_RUNTIME, "Duplicate dim not allowed");
+        if (grd_pending())
+            return GRD_NO_DIMS;
+        strides[dim] = stride;
+        stride = grd_wrapping_product(stride, grd_greatest(sizes.data[dim], 1));
+        seen |= (uint64_t)1 << dim;
+    }
+    return grd_pending() ? GRD_NO_DIMS : grd_dims_from(strides, sizes.n);
 }
 
 /* ---- Sizes --------------------------------------------------------------------------------------------------------------------------- */

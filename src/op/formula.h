@@ -28,10 +28,44 @@ grd_dims grd_line_sizes(grd_dims sizes, grd_scalar dim);
 /* The product of sizes that a tensor has, and the least of at least one. */
 int64_t grd_numel_of(grd_dims sizes);
 int64_t grd_least_of(grd_dims sizes);
+/* The last number of a list, 0 of an empty one; and those before it. */
+int64_t grd_last_of(grd_dims list);
+grd_dims grd_but_last_of(grd_dims list);
+/* Of torch.fft: fft_functions.c. The number, in a transform of n real numbers, of the first element behind those whose conjugates are elements, too. */
+int64_t grd_fft_paired(int64_t n);
+/* The input, integers and bool as the default float, if `complex` as complex numbers. RuntimeError: a dtype without transforms. */
+grd_tensor *grd_fft_input(grd_tensor *self, bool complex);
+/* RuntimeError: the input is complex. `function` stands before the text, which calls it so. */
+bool grd_fft_check_real(const grd_tensor *self, const char *function, const char *wanted);
+/* The length of a transform along `dim`: n, or that of the input, which is half of the transform if `half`. RuntimeError: it is not positive. */
+int64_t grd_fft_length(const grd_tensor *self, grd_scalar n, int64_t dim, bool half);
+/* The dims of a transform of several, counted from 0, and the input's sizes along them, where s does not say others. RuntimeError: they do not fit each other; there are
+ * none, where `function` needs one. */
+grd_dims grd_fft_dims(const grd_tensor *self, grd_dims s, grd_dims dim, const char *function);
+grd_dims grd_fft_sizes(const grd_tensor *self, grd_dims s, grd_dims dims);
+/* The length of the last real dimension; and sizes as they are before a transform to that. */
+int64_t grd_fft_real_length(const grd_tensor *self, grd_dims s, grd_dims dims);
+grd_dims grd_fft_halved(grd_dims sizes, int64_t length);
+/* The input cut, or filled up with zeros, to sizes along dims. */
+grd_tensor *grd_fft_resized(grd_tensor *self, grd_dims dims, grd_dims sizes);
+/* How _fft_c2c and others divide. RuntimeError: no such norm. */
+int64_t grd_fft_normalization(const char *norm, bool forward);
+/* The dtype of frequencies: the default float, if none is given. RuntimeError: integers. */
+grd_dtype grd_fft_frequency_dtype(grd_dtype dtype, const char *function);
+/* The dtype of a window: the default float, if none is given. RuntimeError, of those of torch.signal.windows ValueError: not floating, or a negative length. */
+grd_dtype grd_window_dtype(grd_dtype dtype, int64_t length, const char *function);
+grd_dtype grd_signal_window_dtype(grd_dtype dtype, int64_t length, const char *function);
+/* The dims that fftshift moves, all where none are given, and how far; `back`: how far ifftshift does. */
+grd_dims grd_fft_shift_dims(grd_dims sizes, grd_dims dim);
+grd_dims grd_fft_shifts(grd_dims sizes, grd_dims dims, bool back);
 /* The order of dims, lengths of a border or shifts along dims of a tensor of such sizes that undo the given ones. */
 grd_dims grd_inverse_order(grd_dims dims);
 grd_dims grd_pad_back(grd_dims pad);
 grd_dims grd_shifts_back(grd_dims shifts, grd_dims dims, grd_dims sizes);
+/* The strides of a dense tensor whose dimensions lie in memory in an order, outermost first. RuntimeError: that is none of them. */
+grd_dims grd_permuted_strides(grd_dims sizes, grd_dims order);
+/* What put asks of its arguments. RuntimeError: the dtypes. IndexError: the numbers of elements. */
+bool grd_put_check(const grd_tensor *self, const grd_tensor *index, const grd_tensor *source);
 /* The border behind the elements that makes `to` of sizes `from`. */
 grd_dims grd_pad_to(grd_dims from, grd_dims to);
 /* Sizes of what `repeat` makes of `sizes`, in which each repetition is a dimension of its own, before that which it repeats; once: of size 1. */
@@ -49,6 +83,12 @@ bool grd_geometry_overlaps(grd_dims sizes, grd_dims strides);
 grd_tensor *grd_quotient_or_zero(grd_tensor *a, grd_tensor *b);
 /* RuntimeError: the extreme of nothing. NotImplementedError: no arithmetic in the dtype. */
 bool grd_norm_check(const grd_tensor *self, double p, grd_dims dim, grd_dtype as);
+
+/* Of histograms: histogram.c. The edges of `bins` bins from low to high, or where those are absent from the least to the largest element; 0 to 1 of none. A dimension of
+ * -1 is that of histc, where equal ends are none. RuntimeError: there are no bins, or the range is not finite. */
+grd_tensor *grd_histogram_edges(grd_tensor *self, int64_t bins, grd_scalar low, grd_scalar high, int64_t dimension);
+/* How many rows of self, or how much of their weight, each cell between edges holds; `search` is enum grd_histogram_search. RuntimeError: dtypes or sizes do not fit. */
+grd_tensor *grd_histogram_counts(grd_tensor *self, grd_tensors edges, grd_tensor *weight, bool density, int64_t search);
 
 /* How losses are reduced. INVALID, with ValueError, for any name but the three that every loss has: mean (or NULL), sum and none. */
 enum grd_loss_reduction { GRD_LOSS_MEAN, GRD_LOSS_SUM, GRD_LOSS_NONE, GRD_LOSS_INVALID };
@@ -77,6 +117,19 @@ bool grd_multi_margin_check(const grd_tensor *self, const grd_tensor *target, do
 /* Checks what cdist asks of its operands, and whether distances come from a product of them. ValueError: no such mode. */
 bool grd_cdist_check(const grd_tensor *x1, const grd_tensor *x2, double p);
 bool grd_cdist_by_product(const char *mode, double p, const grd_tensor *x1, const grd_tensor *x2);
+
+/* RuntimeError: batches that are none, or do not fit each other. */
+bool grd_addbmm_check(const grd_tensor *batch1, const grd_tensor *batch2);
+/* Of schema/combine.toml and schema/arrange.toml. RuntimeError: a tensor that is no vector. */
+bool grd_vectors_check(grd_tensors tensors);
+/* RuntimeError: fewer than `least` dimensions, or a size along `dim` that does not divide by sections. `name` is the function's. */
+bool grd_split_check(const grd_tensor *self, int64_t least, int64_t dim, int64_t sections, const char *name);
+/* Of schema/statistics.toml. A fraction as a 0-d tensor of self's dtype. RuntimeError: it is outside of [0, 1]. */
+grd_tensor *grd_quantile_fraction(grd_tensor *self, double q);
+/* RuntimeError: bool, or a distance that is not real. IndexError: no such dim. `function` stands before the texts. */
+bool grd_trapezoid_check(const grd_tensor *y, grd_scalar dx, int64_t dim, const char *function);
+/* The places of samples as they broadcast to y. RuntimeError: bool, or not a place for each sample of a line. */
+grd_tensor *grd_trapezoid_places(const grd_tensor *y, grd_tensor *x, int64_t dim, const char *function);
 
 /* RuntimeError: inputs (…, A) and (…, B) of other batches or dtypes than each other, or a weight not (K, A, B), or a bias, unless NULL, not (K). */
 bool grd_bilinear_check(const grd_tensor *input1, const grd_tensor *input2, const grd_tensor *weight, const grd_tensor *bias);
@@ -128,7 +181,50 @@ grd_scalar grd_scatter_identity(const char *reduce, grd_dtype dtype);
 grd_tensor *grd_scatter_counts(grd_tensor *self, int64_t dim, grd_tensor *index, grd_tensor *src, bool include_self);
 /* RuntimeError: no matrices, or none that are square. `function` stands before the text. */
 bool grd_decomposition_check_square(const grd_tensor *x, const char *function);
+/* RuntimeError: integers or bool. */
+bool grd_decomposition_check_inexact(const grd_tensor *x, const char *function);
+/* LinAlgError: `values`, eigenvalues or singular values, were not found, by what _linalg_eigh or _linalg_svd says. */
+bool grd_spectral_check(grd_tensor *info, const char *function, const char *values);
+/* RuntimeError: a dtype without complex numbers; and the same as above, or an element that is not finite. */
+bool grd_eig_check_dtype(const grd_tensor *A);
+bool grd_eig_check(grd_tensor *info);
+/* RuntimeError: any but NULL. */
+bool grd_svd_check_driver(const char *driver);
+/* Of schema/matrix_norm.toml: RuntimeError for what PyTorch refuses in its words. */
+bool grd_vector_norm_check(const grd_tensor *self, grd_scalar ord, grd_dtype as);
+bool grd_matrix_norm_check(const grd_tensor *self, grd_dims dim, grd_dtype as);
+bool grd_linalg_norm_check(const grd_tensor *self, bool has_ord, grd_dims dim);
+bool grd_rank_check(const grd_tensor *self, const grd_tensor *atol, const grd_tensor *rtol, const char *function);
+bool grd_pinv_check(const grd_tensor *self, const grd_tensor *atol, const grd_tensor *rtol);
+bool grd_lstsq_check(const grd_tensor *self, const grd_tensor *b, const char *driver);
+bool grd_cond_check(const grd_tensor *self, grd_scalar p);
+bool grd_cond_check_name(const grd_tensor *self, const char *p);
+bool grd_frobenius_check(const grd_tensor *self, grd_dims dim);
+/* True if linalg.norm is that of matrices, and the dims of it: 0 and 1 where none are given. */
+bool grd_norm_is_of_matrices(const grd_tensor *self, grd_dims dim);
+grd_dims grd_norm_dims(grd_dims dim);
+/* The given dims, or all of self: in pooled memory. */
+grd_dims grd_nuclear_dims(const grd_tensor *self, grd_dims dim);
+/* The longer side times the distance from 1 to the next number. */
+double grd_rank_epsilon(const grd_tensor *self);
+/* A number as a tensor of self's real dtype; NULL for none. */
+grd_tensor *grd_tolerance_tensor(grd_tensor *self, grd_scalar tolerance);
+/* True if b has no dimension of columns. */
+bool grd_lstsq_is_vector(const grd_tensor *self, const grd_tensor *b);
+/* The given number, or else grd_rank_epsilon. */
+double grd_lstsq_rcond(const grd_tensor *self, grd_scalar rcond);
+/* Solutions with the strides of PyTorch's: column by column, those of m x n matrices with m > n in the first rows of m x k ones. */
+grd_tensor *grd_lstsq_laid(grd_tensor *solution, grd_dims sizes);
+/* True if the driver computes residuals: m > n, and where it finds ranks, all of them are n. */
+bool grd_lstsq_has_residuals(const grd_tensor *self, grd_tensor *rank, const char *driver);
+/* True for matrices of more rows than columns. */
+bool grd_is_tall(grd_dims sizes);
+/* Sizes of a batch of square matrices, as long and wide as those of `sizes` are along dim -2 or -1: in pooled memory. */
+grd_dims grd_square_sizes(grd_dims sizes, int64_t dim);
 bool grd_householder_check(const grd_tensor *input, const grd_tensor *tau);
+bool grd_ormqr_check(const grd_tensor *input, const grd_tensor *tau, const grd_tensor *other, bool left);
+/* The dtype of random vectors that are multiplied by A: float32 for integers. */
+grd_dtype grd_lowrank_dtype(const grd_tensor *A);
 grd_tensor *grd_composite_columns(grd_tensor *matrices);
 /* LinAlgError: a leading minor is not positive, by what _cholesky_factor says. */
 bool grd_cholesky_check(grd_tensor *info, const char *function);
@@ -139,6 +235,31 @@ int64_t grd_columns_of(grd_dims sizes);
 /* The shorter side of m x n matrices, whose decomposition is differentiated, and whether it is m. RuntimeError: it has no derivative in that mode. */
 int64_t grd_qr_side(grd_dims sizes, const char *mode);
 bool grd_qr_is_wide(grd_dims sizes);
+/* Sizes without the last two; rows and columns of matrices; the dimensions of an element, of matrices or at least one more than of pivots for them. */
+grd_dims grd_batch_sizes_of(grd_dims sizes);
+grd_dims grd_matrix_sizes(grd_dims sizes);
+int64_t grd_pivots_rank(const grd_tensor *matrices, const grd_tensor *pivots);
+/* Errors of decompositions that found a zero on the diagonal of U, by info: RuntimeError of linalg.lu_factor and its kin, LinAlgError of linalg.solve and linalg.inv. */
+bool grd_lu_check(grd_tensor *info, const char *function);
+bool grd_solve_check(grd_tensor *info, const char *function);
+bool grd_inverse_check(grd_tensor *info, const char *function);
+/* RuntimeError: matrices, a B or start vectors X that lobpcg does not take; B and X may be NULL. Sizes of n start vectors; and the default of tol. */
+bool grd_lobpcg_check(const grd_tensor *A, const grd_tensor *B, const grd_tensor *X);
+grd_dims grd_lobpcg_sizes(grd_dims sizes, int64_t n);
+double grd_lobpcg_tolerance(const grd_tensor *A);
+/* RuntimeError: a zero on the diagonal of D, by what _ldl_factor says. */
+bool grd_ldl_check(grd_tensor *info, const char *function);
+/* RuntimeError: half types, which are not decomposed. */
+bool grd_decomposition_check_width(const grd_tensor *x, const char *function);
+bool grd_lu_unpack_check(const grd_tensor *data, const grd_tensor *pivots, bool unpack_pivots);
+bool grd_lu_solve_check(const grd_tensor *lu, const grd_tensor *pivots, const grd_tensor *b, bool left);
+bool grd_solve_check_shapes(const grd_tensor *a, const grd_tensor *b, bool left);
+/* True if the right sides of linalg.solve are vectors. */
+bool grd_solve_is_vector(grd_dims a, grd_dims b);
+/* What stands for a zero on the diagonal of U, so that a determinant and its derivatives have half of their digits right. */
+double grd_small_pivot(grd_dtype dtype);
+/* The solution of linalg.solve for vectors in the strides that PyTorch gives it. */
+grd_tensor *grd_solve_shaped(grd_tensor *vectors);
 /* One noise for each channel of each sample: sizes (N, C, 1, …), of at least two dimensions. */
 grd_dims grd_channel_sizes(grd_dims sizes);
 /* A number as a floating dtype holds it. */
@@ -169,6 +290,8 @@ bool grd_check_factor(grd_tensors tensors, grd_scalar value);
 
 bool grd_check_power(grd_tensor *self, grd_tensor *exponent);
 /* The exponent where it is a number that leaves the dtype as it is; NaN for others. */
+/* How many bits of a float the half type lacks that two tensors promote to; 0 of other types. */
+double grd_dropped_bits(grd_tensor *self, grd_tensor *other);
 double grd_plain_power(grd_tensor *self, grd_tensor *exponent);
 
 bool grd_check_clamp(grd_tensor *self, grd_tensor *min, grd_tensor *max);

@@ -45,12 +45,13 @@ static bool plan_groups(struct grd_plan *p, const grd_tensor *input, int64_t num
     if (grd_kernels->channels[as] == NULL)
         return grd_raise_no_kernel("GroupNormKernelImpl", dtype);
     const int64_t samples = input->sizes[0], channels = input->sizes[1], width = channels / num_groups;
-    const int64_t positions = grd_sizes_product(input->sizes + 2, input->ndim - 2);
+    const int64_t positions = grd_sizes_product(input->sizes + 2, input->ndim - 2), of_group = grd_wrapping_product(width, positions);
     *x = (struct group_norm){.kernels = grd_kernels->channels[as], .itemsize = grd_dtype_size(as)};
-    x->groups = (struct grd_channels){1, samples * num_groups, width * positions, false};
-    x->channels = (struct grd_channels){1, samples * channels, grd_greatest(1, positions), false}; /* the kernels divide by the positions */
+    x->groups = (struct grd_channels){1, grd_wrapping_product(samples, num_groups), of_group, false};
+    x->channels = (struct grd_channels){1, grd_wrapping_product(samples, channels), grd_greatest(1, positions),
+                                        false}; /* the kernels divide by the positions */
     x->each = (struct grd_channel_groups){.width = width, .groups = num_groups, .positions = positions, .eps = eps};
-    x->pieces = width * positions / PIECE + (width * positions % PIECE > 0);
+    x->pieces = of_group / PIECE + (of_group % PIECE > 0);
     const double of_sample = (2 * (double)x->pieces + 2) * (double)num_groups + 5 * (double)channels;
     grd_plan_scratch(p, of_sample * (double)samples * (double)x->itemsize);
     return grd_plan_result(p, grd_sizes(input), dtype) && grd_plan_computed_in(p, as);

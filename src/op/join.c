@@ -329,3 +329,57 @@ grd_tensor *op_tile(grd_tensor *self, grd_dims dims)
         repeats[i] = i < missing ? 1 : dims.data[i - missing];
     return grd_repeat(self, grd_dims_from(repeats, self->ndim));
 }
+
+/* ---- _chunk_cat ------------------------------------------------------------------------------------------------------------------------ */
+
+static bool check_chunks(grd_tensors tensors, int64_t dim, int64_t num_chunks, int64_t *ret_dim)
+{
+    if (tensors.n == 0)
+        return grd_raise(GRD_ERROR_RUNTIME, "_chunk_cat expects a non-empty input tensor list");
+    const grd_tensor *first = tensors.data[0];
+    if (!grd_wrap_dim(first, dim, ret_dim))
+        return false;
+    if (num_chunks < 1)
+        return grd_raise(GRD_ERROR_RUNTIME, "_chunk_cat expects positive num_chunks");
+    for (int64_t i = 0; i < tensors.n; i++) {
+        const grd_tensor *t = tensors.data[i];
+        if (t->dtype != first->dtype)
+            return grd_raise(GRD_ERROR_RUNTIME, "_chunk_cat expects all input tensors with the same dtype");
+        if (t->ndim <= *ret_dim || memcmp(t->sizes, first->sizes, (size_t)*ret_dim * sizeof *t->sizes) != 0)
+            return grd_raise(GRD_ERROR_RUNTIME, "_chunk_cat expects same sizes of 0,...,dim-1 dimensions for all tensors");
+    }
+    return true;
+}
+
+static int64_t product(const int64_t *sizes, int64_t n)
+{
+    int64_t found = 1;
+    for (int64_t i = 0; i < n; i++)
+        found *= sizes[i];
+    return found;
+}
+
+/* Each tensor is [before, along dim, behind], and in chunks [before, num_chunks, elements of a chunk]. */
+grd_tensor *op_hidden_chunk_cat(grd_tensors tensors, int64_t dim, int64_t num_chunks)
+{
+    grd_tensor **made = grd_pool_array(tensors.n, sizeof *made);
+    int64_t sizes[GRD_MAX_DIMS + 2];
+    if (made == NULL || !check_chunks(tensors, dim, num_chunks, &dim))
+        return grd_failed;
+    const int64_t before = product(tensors.data[0]->sizes, dim);
+    for (int64_t i = 0; i < tensors.n; i++) {
+        const grd_tensor *t = tensors.data[i];
+        const int64_t along = t->sizes[dim], behind = product(t->sizes + dim + 1, t->ndim - dim - 1),
+                      each = along / num_chunks + (along % num_chunks != 0);
+        grd_tensor *rows = grd_reshape(tensors.data[i], grd_dims(before, along, behind));
+        rows = grd_constant_pad_nd(rows, grd_dims(0, 0, 0, each * num_chunks - along));
+        made[i] = grd_reshape(rows, grd_dims(before, num_chunks, each * behind));
+    }
+    grd_tensor *chunks = grd_cat(grd_tensors_from(made, tensors.n), .dim = 2);
+    if (grd_pending())
+        return grd_failed;
+    memcpy(sizes, tensors.data[0]->sizes, (size_t)dim * sizeof *sizes);
+    sizes[dim] = num_chunks;
+    sizes[dim + 1] = chunks->sizes[2];
+    return grd_reshape(chunks, grd_dims_from(sizes, dim + 2));
+}

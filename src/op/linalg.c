@@ -431,3 +431,52 @@ grd_tensor *op_linear(grd_tensor *input, grd_tensor *weight, grd_tensor *bias)
         return grd_add(grd_matmul(input, transposed), bias);
     return grd_pending() ? grd_failed : fold_rows(input, transposed, bias);
 }
+
+/* ---- Sums with products -------------------------------------------------------------------------------------------------------------- */
+
+bool grd_addbmm_check(const grd_tensor *batch1, const grd_tensor *batch2)
+{
+    if (batch1->ndim != 3 || batch2->ndim != 3)
+        return grd_raise(GRD_ERROR_RUNTIME, "%s must be a 3D tensor", batch1->ndim != 3 ? "batch1" : "batch2");
+    if (batch1->sizes[0] != batch2->sizes[0])
+        return grd_raise(GRD_ERROR_RUNTIME, "batch1 and batch2 must have same number of batches, got %lld and %lld",
+                         (long long)batch1->sizes[0], (long long)batch2->sizes[0]);
+    return batch1->sizes[2] == batch2->sizes[1] ||
+           grd_raise(GRD_ERROR_RUNTIME, "Incompatible matrix sizes for bmm (%lldx%lld and %lldx%lld)", (long long)batch1->sizes[1],
+                     (long long)batch1->sizes[2], (long long)batch2->sizes[1], (long long)batch2->sizes[2]);
+}
+
+/* True if numbers of the dtype can be multiplied by the factor. */
+static bool check_outer_factor(const char *name, grd_scalar factor, grd_dtype dtype)
+{
+    if (factor.kind == GRD_SCALAR_COMPLEX && !grd_dtype_is_complex(dtype))
+        return grd_raise(GRD_ERROR_RUNTIME, "For non-complex input tensors, argument %s must not be a complex number.", name);
+    return factor.kind != GRD_SCALAR_FLOAT || !grd_dtype_is_integral(dtype) ||
+           grd_raise(GRD_ERROR_RUNTIME, "For integral input tensors, argument %s must not be a floating point number.", name);
+}
+
+grd_tensor *op_addr(grd_tensor *out, grd_tensor *self, grd_tensor *vec1, grd_tensor *vec2, grd_scalar beta, grd_scalar alpha)
+{
+    if (vec1->ndim != 1 || vec2->ndim != 1)
+        return grd_fail(GRD_ERROR_RUNTIME, "addr: Expected 1-D argument %s, but got %d-D", vec1->ndim != 1 ? "vec1" : "vec2",
+                        vec1->ndim != 1 ? vec1->ndim : vec2->ndim);
+    if (out == self && self->ndim != 2)
+        return grd_fail(GRD_ERROR_RUNTIME, "2D tensor expected, got %dD tensor for input", self->ndim);
+    const grd_dtype dtype = grd_result_type((grd_tensor *const[]){self, vec1, vec2}, 3);
+    if (!check_outer_factor("beta", beta, dtype) || !check_outer_factor("alpha", alpha, dtype))
+        return grd_failed;
+    if (dtype == GRD_BOOL) {
+        alpha = grd_bool(grd_scalar_double(alpha) != 0);
+        beta = grd_bool(grd_scalar_double(beta) != 0);
+    }
+    grd_tensor *product = grd_outer(vec1, vec2);
+    if (grd_scalar_double(alpha) != 1 || alpha.kind == GRD_SCALAR_COMPLEX)
+        product = grd_mul_scalar(product, alpha);
+    if (grd_pending())
+        return grd_failed;
+    if (beta.kind != GRD_SCALAR_COMPLEX && grd_scalar_double(beta) == 0)
+        return grd_composite_finish(out, self, grd_to(product, .dtype = dtype));
+    grd_tensor *wide = grd_expand(self, grd_sizes(product));
+    const bool is_one = beta.kind != GRD_SCALAR_COMPLEX && grd_scalar_double(beta) == 1;
+    return grd_composite_finish(out, self, grd_add(is_one ? wide : grd_mul_scalar(wide, beta), product));
+}

@@ -55,12 +55,8 @@ int64_t grd_columns_of(grd_dims sizes)
 
 grd_tensor *op_matrix_exp(grd_tensor *self)
 {
-    const grd_dtype dtype = (grd_dtype)self->dtype;
-    if (!grd_decomposition_check_square(self, "linalg.matrix_exp"))
+    if (!grd_decomposition_check_square(self, "linalg.matrix_exp") || !grd_decomposition_check_inexact(self, "linalg.matrix_exp"))
         return grd_failed;
-    if (!grd_dtype_is_floating(dtype) && !grd_dtype_is_complex(dtype))
-        return grd_fail(GRD_ERROR_RUNTIME, "linalg.matrix_exp: Expected a floating point or complex tensor as input. Got %s",
-                        grd_dtype_type_name(dtype));
     if (grd_numel(self) == 0)
         return grd_clone(self, .memory_format = "contiguous");
     double least, most = 0;

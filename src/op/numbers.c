@@ -47,13 +47,16 @@ grd_tensor *op_logit(grd_tensor *out, grd_tensor *self, grd_scalar eps)
     return grd_composite_finish(out, self, out == NULL ? grd_composite_elementwise(value, grd_tensors(self)) : value);
 }
 
-grd_tensor *op_float_power(grd_tensor *self, grd_tensor *exponent)
+grd_tensor *op_float_power(grd_tensor *out, grd_tensor *self, grd_tensor *exponent)
 {
     const bool is_complex = grd_dtype_is_complex((grd_dtype)self->dtype) || grd_dtype_is_complex((grd_dtype)exponent->dtype);
     const grd_dtype dtype = is_complex ? GRD_COMPLEX128 : GRD_FLOAT64;
+    if (out != NULL && self->dtype != dtype)
+        return grd_fail(GRD_ERROR_RUNTIME, "the base given to float_power_ has dtype %s but the operation's result requires dtype %s",
+                        grd_dtype_type_name((grd_dtype)self->dtype), grd_dtype_type_name(dtype));
     /* Numbers stay numbers: there are better ways for some. */
     grd_tensor *power = grd_has(exponent, GRD_FLAG_NUMBER) ? exponent : grd_to(exponent, .dtype = dtype);
-    return grd_pow(grd_to(self, .dtype = dtype), power);
+    return grd_composite_finish(out, self, grd_pow(grd_to(grd_composite_input(out, self), .dtype = dtype), power));
 }
 
 grd_tensor *op_heaviside(grd_tensor *out, grd_tensor *self, grd_tensor *values)
@@ -215,6 +218,12 @@ grd_tensor *op_xlogy(grd_tensor *out, grd_tensor *self, grd_tensor *other)
     grd_tensor *zero = grd_logical_and(grd_eq_scalar(x, grd_int(0)), grd_logical_not(grd_isnan(y)));
     grd_tensor *product = grd_masked_fill(grd_mul(x, grd_log(y)), zero, grd_int(0));
     return grd_composite_finish(out, self, out == NULL && !grd_pending() ? grd_composite_elementwise(product, grd_tensors(x, y)) : product);
+}
+
+double grd_dropped_bits(grd_tensor *self, grd_tensor *other)
+{
+    const grd_dtype dtype = grd_result_type((grd_tensor *const[]){self, other}, 2);
+    return dtype == GRD_FLOAT16 ? 13 : dtype == GRD_BFLOAT16 ? 16 : 0;
 }
 
 /* ---- Closeness ------------------------------------------------------------------------------------------------------------------- */

@@ -1,4 +1,4 @@
-/* OpenBLAS is loaded when a product first wants it, and serves if it is found and its memory can be had.
+/* OpenBLAS is loaded when a product or decomposition first wants it, and serves if it is found and its memory can be had.
  *
  * Invariants
  * - OpenBLAS is loaded at most once, and whether it serves is decided then and for good.
@@ -48,15 +48,20 @@ static const struct {
     {"openblas_get_corename64_", &blas.get_corename},
 };
 
-/* True if a library has all of them, with the prefix of the scipy-openblas64 package or without one. */
+/* Returns a function of a library, whose name has the prefix of the scipy-openblas64 package or none; NULL if there is none. */
+static void *find_symbol(void *library, const char *name)
+{
+    char prefixed[64];
+    snprintf(prefixed, sizeof prefixed, "scipy_%s", name);
+    void *found = dlsym(library, prefixed);
+    return found != NULL ? found : dlsym(library, name);
+}
+
+/* True if a library has all of them. */
 static bool find_symbols(void *library)
 {
     for (int i = 0; i < GRD_LENGTH(symbols); i++) {
-        char name[64];
-        snprintf(name, sizeof name, "scipy_%s", symbols[i].name);
-        void *found = dlsym(library, name);
-        if (found == NULL)
-            found = dlsym(library, symbols[i].name);
+        void *found = find_symbol(library, symbols[i].name);
         if (found == NULL)
             return false;
         memcpy(symbols[i].function, &found, sizeof found);
@@ -164,6 +169,7 @@ static void run_first_call(void)
 /* ---- Whether it serves ----------------------------------------------------------------------------------------------------------- */
 
 enum { UNTRIED, LOADING, SERVES, REFUSED };
+static void *library; /* NULL unless it serves */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t call_ended = PTHREAD_COND_INITIALIZER;
 static atomic_int state = UNTRIED;
@@ -193,11 +199,12 @@ static bool load(void)
         return refuse("GRADUS_OPENBLAS=none");
     if (!is_memory_there(LOAD_BYTES))
         return refuse("there is too little memory for it");
-    void *library = open_with_settings(wanted);
-    if (library == NULL)
+    void *opened = open_with_settings(wanted);
+    if (opened == NULL)
         return refuse(wanted != NULL && *wanted != '\0' ? "the file that GRADUS_OPENBLAS names cannot be loaded" : "it was not found");
-    if (!find_symbols(library))
+    if (!find_symbols(opened))
         return refuse("it lacks functions for 64-bit integers");
+    library = opened;
     blas.set_num_threads(1); /* it may have been in the process before */
     run_first_call();
     most_calls = 1;
@@ -232,6 +239,19 @@ const struct grd_openblas *grd_openblas(void)
     now = atomic_load(&state);
     pthread_mutex_unlock(&lock);
     return now == SERVES ? &blas : NULL;
+}
+
+grd_lapack_routine *grd_lapack(grd_dtype dtype, const char *name)
+{
+    static const char letters[GRD_DTYPE_COUNT] = {[GRD_FLOAT32] = 's', [GRD_FLOAT64] = 'd', [GRD_COMPLEX64] = 'c', [GRD_COMPLEX128] = 'z'};
+    char symbol[32];
+    grd_lapack_routine *routine = NULL;
+    if (letters[dtype] == '\0' || grd_openblas() == NULL)
+        return NULL;
+    snprintf(symbol, sizeof symbol, "%c%s_64_", letters[dtype], name);
+    void *found = find_symbol(library, symbol);
+    memcpy(&routine, &found, sizeof routine);
+    return routine;
 }
 
 const char *grd_blas(void)
@@ -275,6 +295,12 @@ const char *grd_blas(void)
 
 const struct grd_openblas *grd_openblas(void)
 {
+    return NULL;
+}
+
+grd_lapack_routine *grd_lapack(grd_dtype dtype, const char *name)
+{
+    (void)dtype, (void)name;
     return NULL;
 }
 

@@ -1,9 +1,11 @@
-/* OpenBLAS as a library that may be there: found and loaded when it is first asked for. For blas.c alone. */
+/* OpenBLAS as a library that may be there: found and loaded when it is first asked for. */
 #ifndef GRD_OP_OPENBLAS_H
 #define GRD_OP_OPENBLAS_H
 
 #include <stdbool.h>
 #include <stdint.h>
+
+#include "gradus/types.h"
 
 enum { GRD_BLAS_ROW_MAJOR = 101, GRD_BLAS_NO_TRANSPOSE = 111, GRD_BLAS_TRANSPOSE = 112 };
 
@@ -26,7 +28,11 @@ struct grd_openblas {
 
 /* Loads OpenBLAS unless that has been tried. NULL if it does not serve; the answer never changes. */
 const struct grd_openblas *grd_openblas(void);
-/* To be called before and after each product. Waits until OpenBLAS has memory for a product at the same time as those that run; false when
+/* Returns a routine of LAPACK, or of BLAS as Fortran calls it, for float32, float64, complex64 or complex128: "getrf". NULL if OpenBLAS does not serve
+ * or has no such routine. Arguments are passed by address, and integers have 64 bits. */
+typedef void grd_lapack_routine(void);
+grd_lapack_routine *grd_lapack(grd_dtype dtype, const char *name);
+/* To be called before and after each product or routine. Waits until OpenBLAS has memory for a call at the same time as those that run; false when
  * it will have none. */
 bool grd_openblas_begin(void);
 void grd_openblas_end(void);

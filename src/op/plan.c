@@ -19,7 +19,8 @@ static struct grd_planned *next_result(struct grd_plan *p, grd_dims sizes, grd_d
     planned->dtype = planned->as = dtype;
     planned->ndim = (uint8_t)sizes.n;
     planned->strided = false;
-    memcpy(planned->sizes, sizes.data, (size_t)sizes.n * sizeof *sizes.data);
+    for (int64_t i = 0; i < sizes.n; i++) /* there may be no data, of none */
+        planned->sizes[i] = sizes.data[i];
     return planned;
 }
 

@@ -263,14 +263,16 @@ static bool check_norm_not_empty(const grd_tensor *self, bool dim_given, uint64_
     char name[32];
     snprintf(name, sizeof name, isinf(p) ? "%sinf" : "%s%g", isinf(p) && p < 0 ? "-" : "", p);
     if (!dim_given)
-        return grd_raise(GRD_ERROR_RUNTIME, "cannot compute the %s norm on an empty tensor because the operation does not have an identity",
+        return grd_raise(GRD_ERROR_RUNTIME,
+                         "linalg.vector_norm cannot compute the %s norm on an empty tensor because the operation does not have an identity",
                          name);
     for (int d = 0; d < self->ndim; d++)
         if (mask >> d & 1 && self->sizes[d] == 0)
-            return grd_raise(GRD_ERROR_RUNTIME,
-                             "cannot compute the %s norm on the dimension %d because this dimension is empty and the operation does "
-                             "not have an identity",
-                             name, d);
+            return grd_raise(
+                GRD_ERROR_RUNTIME,
+                "linalg.vector_norm cannot compute the %s norm on the dimension %d because this dimension is empty and the operation does "
+                "not have an identity",
+                name, d);
     return true;
 }
 

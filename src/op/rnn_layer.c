@@ -123,8 +123,24 @@ static grd_tensor *rows_before(int64_t batch, grd_dims batch_sizes, int64_t tota
     return index;
 }
 
+/* The steps have at least one row each and no more than the one before, and all rows of the output together. */
+static bool check_steps(const grd_tensor *output, const grd_tensor *hx, grd_dims batch_sizes)
+{
+    int64_t rest = output->ndim > 0 && hx->ndim > 0 ? output->sizes[0] : -1, most = rest < 0 ? 0 : hx->sizes[0];
+    for (int64_t k = 0; k < batch_sizes.n && rest >= 0; k++) {
+        const int64_t n = batch_sizes.data[k];
+        rest = n > 0 && n <= most ? rest - n : -1;
+        most = n;
+    }
+    return (rest == 0 && batch_sizes.n > 0) ||
+           grd_raise(GRD_ERROR_RUNTIME, "batch_sizes %s do not fit to the rows of the output and of the states",
+                     grd_list_text(batch_sizes));
+}
+
 grd_tensor *op_hidden_rnn_states_before(grd_tensor *output, grd_tensor *hx, grd_dims batch_sizes, bool reverse)
 {
+    if (!check_steps(output, hx, batch_sizes))
+        return grd_failed;
     const int64_t batch = hx->sizes[0], total = output->sizes[0];
     if (batch_sizes.n == 1)
         return hx;

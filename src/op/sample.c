@@ -57,9 +57,9 @@ grd_dims grd_channel_sizes(grd_dims sizes)
 
 double grd_rounded_to(double x, grd_dtype dtype)
 {
-    double rounded = x;
-    grd_kernels->cast[GRD_FLOAT64][dtype](1, (char *const[]){(char *)&rounded, (char *)&x}, (const int64_t[]){0, 0}, NULL);
-    grd_kernels->cast[dtype][GRD_FLOAT64](1, (char *const[]){(char *)&x, (char *)&rounded}, (const int64_t[]){0, 0}, NULL);
+    _Alignas(16) char rounded[16];
+    grd_kernels->cast[GRD_FLOAT64][dtype](1, (char *const[]){rounded, (char *)&x}, (const int64_t[]){0, 0}, NULL);
+    grd_kernels->cast[dtype][GRD_FLOAT64](1, (char *const[]){(char *)&x, rounded}, (const int64_t[]){0, 0}, NULL);
     return x;
 }
 

@@ -134,10 +134,10 @@ bool plan_topk(struct grd_plan *p, grd_tensor *self, int64_t k, int64_t dim, boo
 
 /* ---- Single elements of the order ------------------------------------------------------------------------------------------------------ */
 
-/* The k-th smallest element of each line, or its median: of equal ones that which a stable sort would put there. */
-bool plan_choice(struct grd_plan *p, grd_tensor *self, int64_t k, int64_t dim, bool keepdim, bool median)
+/* One element of each line: the k-th smallest, or the median or the mode, of equal ones that which a stable sort would put there or, for the mode, last. */
+bool plan_choice(struct grd_plan *p, grd_tensor *self, int64_t k, int64_t dim, bool keepdim, const char *name)
 {
-    const char *const name = median ? "median" : "kthvalue";
+    struct grd_rank_block block = {.kind = GRD_RANK_KTH, .kept = 1};
     if (!grd_wrap_dim(self, dim, &dim))
         return false;
     const int64_t n = grd_size_along(self, dim);
@@ -145,9 +145,17 @@ bool plan_choice(struct grd_plan *p, grd_tensor *self, int64_t k, int64_t dim, b
         return grd_raise(GRD_ERROR_INDEX, "%s(): Expected reduction dim %lld to have non-zero size.", name, (long long)dim);
     if (!grd_check_ordered(name, (grd_dtype)self->dtype))
         return false;
-    if (!median && (k < 1 || k > n))
+    if (strcmp(name, "median") == 0) {
+        block.kind = GRD_RANK_MEDIAN;
+        block.flipped = true;
+        block.first = (n - 1) / 2;
+    } else if (strcmp(name, "mode") == 0) {
+        block.kind = GRD_RANK_MODE;
+    } else if (k < 1 || k > n) {
         return grd_raise(GRD_ERROR_RUNTIME, "kthvalue(): selected number k out of range for dimension %lld", (long long)dim);
-    const struct grd_rank_block block = {.kind = median ? GRD_RANK_MEDIAN : GRD_RANK_KTH, .kept = 1, .first = median ? (n - 1) / 2 : k - 1};
+    } else {
+        block.first = k - 1;
+    }
     return plan_lines_along(p, self, dim, block) && plan_kept(p, self, dim, 1, keepdim);
 }
 

@@ -57,6 +57,12 @@ static inline grd_tensor *made(grd_tensor *self, const struct grd_view *v)
     return v->checked ? grd_new_view(self, sizes, strides, v->offset) : grd_new_part(self, sizes, strides, v->offset);
 }
 
+/* The tensor itself becomes the view of what it was. */
+static inline grd_tensor *turned(grd_tensor *out, const struct grd_view *v)
+{
+    return grd_set_geometry(out, grd_dims_from(v->sizes, v->n), grd_dims_from(v->strides, v->n), v->offset) ? out : grd_failed;
+}
+
 /* ---- All of it ----------------------------------------------------------------------------------------------------------- */
 
 static inline bool plan_alias(struct grd_view *v, grd_tensor *self)
@@ -215,7 +221,7 @@ static inline bool plan_transpose(struct grd_view *v, grd_tensor *self, int64_t 
 static inline bool plan_t(struct grd_view *v, grd_tensor *self)
 {
     if (self->ndim > 2)
-        return grd_raise(GRD_ERROR_RUNTIME, "expects a tensor with <= 2 dimensions, but self is %dD", self->ndim);
+        return grd_raise(GRD_ERROR_RUNTIME, "t() expects a tensor with <= 2 dimensions, but self is %dD", self->ndim);
     return swap(v, self, 0, self->ndim == 2);
 }
 

@@ -437,9 +437,25 @@ static __attribute__((noinline)) bool run_loop(struct grd_batch_call *call, grd_
 
 /* ---- The kernel ------------------------------------------------------------------------------------------------------------------------------------ */
 
+static bool run(struct grd_batch_call *call, grd_value *ret_results);
+
+/* The batch tensor becomes the view of itself. */
+static bool run_view_in_place(struct grd_batch_call *call, grd_value *ret_results)
+{
+    grd_tensor *const out = call->out;
+    call->out = NULL;
+    if (!run(call, ret_results))
+        return false;
+    grd_batch_swap(out, ret_results[0].v.tensor);
+    grd_set_tensor(&ret_results[0], out);
+    return true;
+}
+
 static bool run(struct grd_batch_call *call, grd_value *ret_results)
 {
     const struct grd_op *op = call->op;
+    if (call->out != NULL && op->is_view)
+        return run_view_in_place(call, ret_results);
     if (op->batch == GRD_BATCH_RANDOM)
         return grd_batch_random(call, ret_results);
     if (call->out != NULL && (op->nargs == 0 || call->args[0].kind != GRD_KIND_TENSOR || call->args[0].v.tensor != call->out))

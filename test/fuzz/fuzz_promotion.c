@@ -11,9 +11,10 @@ static const struct model {
     enum category category;
     int first, second;
 } models[] = {
-    {GRD_BOOL, BOOLEAN, 1, 0},      {GRD_INT8, INTEGRAL, 7, 8},      {GRD_UINT8, INTEGRAL, 8, 0},     {GRD_INT16, INTEGRAL, 15, 16},
-    {GRD_INT32, INTEGRAL, 31, 32},  {GRD_INT64, INTEGRAL, 63, 64},   {GRD_FLOAT16, FLOATING, 5, 10},  {GRD_BFLOAT16, FLOATING, 8, 7},
-    {GRD_FLOAT32, FLOATING, 8, 23}, {GRD_FLOAT64, FLOATING, 11, 52}, {GRD_COMPLEX64, COMPLEX, 8, 23}, {GRD_COMPLEX128, COMPLEX, 11, 52},
+    {GRD_BOOL, BOOLEAN, 1, 0},       {GRD_INT8, INTEGRAL, 7, 8},      {GRD_UINT8, INTEGRAL, 8, 0},       {GRD_INT16, INTEGRAL, 15, 16},
+    {GRD_UINT16, INTEGRAL, 16, 0},   {GRD_INT32, INTEGRAL, 31, 32},   {GRD_UINT32, INTEGRAL, 32, 0},     {GRD_INT64, INTEGRAL, 63, 64},
+    {GRD_UINT64, INTEGRAL, 64, 0},   {GRD_FLOAT16, FLOATING, 5, 10},  {GRD_BFLOAT16, FLOATING, 8, 7},    {GRD_FLOAT32, FLOATING, 8, 23},
+    {GRD_FLOAT64, FLOATING, 11, 52}, {GRD_COMPLEX64, COMPLEX, 8, 23}, {GRD_COMPLEX128, COMPLEX, 11, 52},
 };
 enum { MODELS = sizeof models / sizeof *models };
 
@@ -25,11 +26,6 @@ static const struct model *model_of(grd_dtype dtype)
     return NULL;
 }
 
-static bool came_late(grd_dtype dtype)
-{
-    return dtype == GRD_UINT16 || dtype == GRD_UINT32 || dtype == GRD_UINT64;
-}
-
 /* NONE: refused. */
 static grd_dtype expected_promotion(grd_dtype a, grd_dtype b)
 {
@@ -38,12 +34,8 @@ static grd_dtype expected_promotion(grd_dtype a, grd_dtype b)
     if (a == GRD_DTYPE_NONE)
         return b;
     const struct model *x = model_of(a), *y = model_of(b);
-    /* Unsigned integers above uint8 meet floats only; float8 and quantized numbers meet nothing but themselves. */
-    if (x == NULL || y == NULL) {
-        const grd_dtype late = x == NULL ? a : b, other = x == NULL ? b : a;
-        const struct model *m = model_of(other);
-        return came_late(late) && m != NULL && m->category == FLOATING ? other : GRD_DTYPE_NONE;
-    }
+    if (x == NULL || y == NULL) /* float8 and quantized numbers meet nothing but themselves */
+        return GRD_DTYPE_NONE;
     const enum category category = x->category > y->category ? x->category : y->category;
     int first = 0, second = 0;
     if (x->category == category || (category == COMPLEX && x->category == FLOATING)) {
@@ -100,7 +92,7 @@ struct input {
 static int category_of(grd_dtype dtype)
 {
     const struct model *m = model_of(dtype);
-    return m != NULL ? (int)m->category : came_late(dtype) ? INTEGRAL : FLOATING;
+    return m != NULL ? (int)m->category : FLOATING;
 }
 
 static grd_dtype to_complex(grd_dtype dtype)

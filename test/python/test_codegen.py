@@ -47,7 +47,7 @@ def test_formulas_are_said_in_public_operators():
     calling = [(o.name, formula) for o, formula in formulas if hidden_calls(o, [formula])]
     assert len(formulas) > 300 and len(calling) <= 0.05 * len(formulas), calling
     others = {o.name for o in operators.values() if o.hidden and o.is_operator} - accelerations(operators)
-    assert len(accelerations(operators)) > 10 and len(others) <= 39, sorted(others)
+    assert len(accelerations(operators)) > 10 and len(others) <= 89, sorted(others)
 
 
 @pytest.mark.parametrize("entry, message", [
@@ -81,7 +81,7 @@ def test_formulas_are_said_in_public_operators():
     ('[a]\nsig = "(Tensor self) -> Tensor"\ndoc = "x"\nformula = "neg(self).value"\n', "[a] 'neg(self)' has no parts"),
     ('[a]\nsig = "(Tensor self) -> Tensor"\ndoc = "x"\nformula = "ndim(self, 1)"\n', "[a] 'ndim' takes 1 arguments"),
     ('[a]\nsig = "(Tensor self) -> Tensor"\ndoc = "x"\ngrad = "none"\nout.dtype = "same"\n', "family.toml:12: [a] out.dtype is one of result,"),
-    ('[a]\nsig = "(Tensor self) -> Tensor"\ndoc = "x"\ngrad = "none"\nout.dtype = "self"\n', "[a] out.dtype is 'result' where there is no out form"),
+    ('[a]\nsig = "(Tensor self) -> Tensor"\ndoc = "x"\ngrad = "none"\nout.dtype = "self"\n', "[a] out.dtype is that of the result where there is no out form"),
     ('[a]\nsig = "(Tensor self) -> Tensor"\ndoc = "x"\ngrad = "none"\nout.colour = "red"\n', "[a] out.colour: known are dtype and text"),
     ('[a]\nsig = "(Tensor self) -> Tensor"\ndoc = "x"\ngrad = "none"\nout.dtype = "result"\nout.text = "{self}"\n', "[a] out.text: '{self}' is neither"),
     ('[a]\nsig = "(Tensor self) -> Tensor"\ndoc = "x"\ngrad = "none"\nout.dtype = "result"\nout.text = ["a", "b"]\n', "[a] out.text: a text for each of 1 results"),

@@ -25,7 +25,7 @@ DIFFERENT = {
     "embedding_bag": {"mode": 0}, "linear_cross_entropy": {"ignore_index": -100},  # torch.embedding_bag has a number; None is nn.functional's word
     "meshgrid": {"indexing": "ij"}, "clone": {"memory_format": "preserve"}, "contiguous": {"memory_format": "contiguous"}, "embedding": {"padding_idx": -1},
     "norm": {"p": None}, **{name: {"dim": None} for name in ("amax", "amin")},
-    **{name: {"dtype": None} for name in ("randint", "randint_high", "randperm")},  # int64, by its number
+    **{name: {"dtype": None} for name in ("randint", "randint_high", "randperm", "tril_indices", "triu_indices")},  # int64, by its number
     **{name: {"correction": 1} for name in ("var", "std", "var_mean", "std_mean")},
     **{f"conv{n}d_padded": {"padding": "valid"} for n in (1, 2, 3)},  # of the overload that takes a word
     **{f"lp_pool{n}d": {"stride": []} for n in (1, 2, 3)},  # the kernel's size

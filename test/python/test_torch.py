@@ -121,11 +121,13 @@ NAMES = {
     "std_mean_unbiased": torch.std_mean, "std_mean_dim": torch.std_mean, "var_mean_unbiased": torch.var_mean, "var_mean_dim": torch.var_mean,
     "arange_end": torch.arange, "norm_name": lambda self, p, dim=None, keepdim=False, dtype=None: torch.norm(self, p, dim, keepdim, dtype=dtype),
     "tensordot": lambda self, other, dims_self, dims_other: torch.tensordot(self, other, dims=(dims_self, dims_other)),
+    **{name: lambda tensors, f=getattr(torch, name): f(*tensors) for name in ("block_diag", "broadcast_tensors", "cartesian_prod")},
     "meshgrid": lambda tensors, indexing="ij": torch.meshgrid(*tensors, indexing=indexing),
     "repeat_interleave_each": torch.repeat_interleave, "repeat_interleave_indices": torch.repeat_interleave, "tensor_split_indices": torch.tensor_split,
     "batch_norm": lambda input, running_mean=None, running_var=None, **options: F.batch_norm(input, running_mean, running_var, **options),
     "where_condition": torch.where, "elu": torch.ops.aten.elu, "unfold": torch.Tensor.unfold, "resize": lambda self, size: self.clone().resize_(size),
     "median_dim": torch.median, "polygamma": lambda self, n: torch.polygamma(n, self),
+    "chain_matmul": lambda matrices: torch.chain_matmul(*matrices),
     "einsum": lambda equation, operands: torch.einsum(equation, *operands),
     "clamp_tensor": lambda self, min=None, max=None: torch.clamp(self, min, max),
     "masked_fill_tensor": torch.masked_fill,
@@ -144,6 +146,7 @@ NAMES = {
     "split": lambda self, split_size, dim=0: torch.split(self, split_size, dim),
     "mT": lambda self: self.mT,
     "one_hot": lambda self, num_classes=-1: F.one_hot(self, num_classes),
+    "fill_diagonal": lambda self, *rest, **options: self.clone().fill_diagonal_(*rest, **options),
     "fill": lambda self, value: self.clone().fill_(value), "zero": lambda self: self.clone().zero_(),
     "copy": lambda self, src, non_blocking=False: self.clone().copy_(src),
     "to": lambda self, dtype=None, device=None, copy=False: self.to(dtype=dtype or self.dtype, copy=copy),
@@ -160,6 +163,15 @@ NAMES = {
 OWN = {
     **{operator.name: "steps of optimizers: test_torch_optim.py and package/test_optim_steps.py" for operator in OPERATORS.values() if operator.file == "schema/optim.toml"},
     "attention": "as scaled_dot_product_attention, with and without dropout",
+    **{name: "PyTorch's writes beyond its memory where the state is of other sizes: package/test_quasirandom.py" for name in OPERATORS if name.startswith("sobol_engine_")},
+    "gradient_spacings": "a list of numbers in PyTorch: package/test_differences.py",
+    "windows_general_cosine": "a list of numbers in PyTorch: package/test_signal_windows.py",
+    "mode": "of equal elements PyTorch gives the one that its sort leaves: package/test_statistics.py",
+    "segment_reduce": "offsets that do not rise, and which PyTorch refuses: package/test_segment_reduce.py",
+    **{name: "PyTorch's mean and rstd have no gradient: package/test_nn_normalization.py" for name in ("native_layer_norm", "native_group_norm")},
+    "histogram_bins": "PyTorch has a kernel of bfloat16, too: package/test_histogram.py",
+    "histc": "PyTorch finds bins of bfloat16 in bfloat16: package/test_histogram.py",
+    **{name: "PyTorch takes bool tensors of nothing: package/test_statistics.py" for name in ("trapezoid", "trapezoid_x")},
     **{name: "as upsample_, of which each is a case" for name in ("resample", "resample_backward")},
 }
 
@@ -169,11 +181,15 @@ REFUSED = {("clamp_tensor", "bool"): "PyTorch clamps bools by one tensor, not by
            **{(n, d): "PyTorch asks for no order of a single element" for n in ("kthvalue", "cummax", "cummin") for d in ("complex64", "complex128")}}
 
 
+# Their vectors are known up to a sign or a phase: package/test_spectral.py compares what does not depend on it.
+UP_TO_SIGNS = {"linalg_eigh", "linalg_svd", "svd"}
+
 # PyTorch gives NaN, since its coefficients are not those of 16 bits.
 NOT_A_NUMBER = {(name, dtype) for name in ("matrix_exp", "linalg_matrix_exp") for dtype in ("float16", "bfloat16")}
 
 
 # Computed here on purpose, although PyTorch refuses.
+HOMES = {"linalg": torch.linalg, "special": torch.special, "fft": torch.fft, "windows": torch.signal.windows}
 SUPERSETS = tomllib.loads((g.ROOT / "test/data/supersets.toml").read_text())
 
 
@@ -182,8 +198,9 @@ def is_superset(kind, operator, what):
     return bool(set(SUPERSETS[kind].get(operator.name, "").split()) & set(what.split()[-2:]))
 
 
-# Derivatives that PyTorch has to float32 only: constants are rounded, the series of trigamma is short.
-ROUGH = {"hardsigmoid", "polygamma", "lstm", "lstm_packed", "gru", "gru_packed"}
+# Derivatives that PyTorch has to float32 only: constants are rounded, the series of trigamma is short. Results likewise: Ai, J and Y err by 1e-7.
+ROUGH_RESULTS = {"special_airy_ai", "special_bessel_j0", "special_bessel_j1", "special_bessel_y0", "special_bessel_y1"}
+ROUGH = {"digamma", "hardsigmoid", "polygamma", "lstm", "lstm_packed", "gru", "gru_packed"}
 
 
 def oracle(operator):
@@ -191,7 +208,7 @@ def oracle(operator):
     if operator.name in NAMES:
         return NAMES[operator.name]
     places = (F, torch, torch.Tensor) if operator.file == "schema/loss.toml" or "nn" in homes(operator) else (torch, F, torch.Tensor)
-    places = (torch.linalg, *places) if "linalg" in homes(operator) else places
+    places = (*(place for home, place in HOMES.items() if home in homes(operator)), *places)
     found = [getattr(place, name) for name in (operator.name, *names(operator)) for place in places if hasattr(place, name)]
     return found[0]
 
@@ -296,7 +313,7 @@ def tensors_of(values):
 
 def cases():
     for operator in OPERATORS.values():
-        if operator.hidden or "skip" in operator.test or operator.name in OWN:
+        if operator.hidden or "skip" in operator.test or operator.name in OWN.keys() | UP_TO_SIGNS:
             continue
         for text in sample_texts(operator):
             yield pytest.param(operator, text, id=f"{operator.name}({text})")
@@ -339,7 +356,7 @@ def check_operator(operator, function, values, dtype, what):
         return
     for i, (a, b) in enumerate(zip(got, wanted)):
         if isinstance(b, torch.Tensor):
-            compare(a, b, dtype, f"{what} result {i}")
+            compare(a, b, "float32" if operator.name in ROUGH_RESULTS and dtype == "float64" else dtype, f"{what} result {i}")
             if operator.view and b.numel():
                 assert g.strides(a) == b.stride(), f"{what}: strides"
     if dtype in ("float64", "complex128") and operator.test.get("grad", True):

@@ -56,6 +56,8 @@ def _names():
         "torch._utils._rebuild_parameter_with_state": rebuild.rebuild_parameter_with_state,
         "torch._utils._rebuild_meta_tensor_no_storage": rebuild.rebuild_meta_tensor,
         "torch._tensor._rebuild_from_type_v2": rebuild.rebuild_from_type,
+        "torch.nested._internal.nested_tensor._rebuild_njt": rebuild.rebuild_nested,
+        "torch.nested._internal.nested_tensor.NestedTensor": gradus.nested.NestedTensor,
     }
     names.update((f"torch.{name}", rebuild.StorageKind(dtype)) for name, dtype in storage_dtypes().items())
     names.update((f"torch.{name}", dtype) for dtype, name in dtype_names().items())

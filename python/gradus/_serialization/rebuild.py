@@ -176,12 +176,20 @@ def rebuild_meta_tensor(dtype, size, stride, requires_grad):
     return _with_requires_grad(gradus.empty_strided(size, stride, dtype=dtype, device="meta"), requires_grad, None)
 
 
+def rebuild_nested(facts):
+    _expect(isinstance(facts, dict), "no nested tensor")
+    values, offsets, lengths = (facts.get(name) for name in ("values", "offsets", "lengths"))
+    _expect(type(values) is gradus.Tensor and all(type(t) is gradus.Tensor and not t.is_floating_point() for t in (offsets, lengths) if t is not None), "a nested tensor without its parts")
+    _expect(type(facts.get("_ragged_idx")) is int and offsets is not None, "a nested tensor without offsets")
+    return _with_requires_grad(gradus.nested.nested_tensor_from_jagged(values, offsets, lengths, facts["_ragged_idx"]).detach(), facts.get("requires_grad"), None)
+
+
 def rebuild_from_type(function, kind, args, state):
     """A tensor of a class that a file may name, with attributes of its own."""
     from gradus._serialization.globals import allowed_by_user
 
     _expect(function in _TENSOR_FUNCTIONS and isinstance(args, tuple), "no function that makes a tensor")
-    _expect(kind in (gradus.Tensor, gradus.nn.Parameter) or allowed_by_user(kind), "a class of tensors that is not allowed")
+    _expect(kind in (gradus.Tensor, gradus.nn.Parameter, gradus.nested.NestedTensor) or allowed_by_user(kind), "a class of tensors that is not allowed")
     tensor = function(*args)
     if type(tensor) is not kind:
         tensor = tensor.as_subclass(kind)
@@ -202,7 +210,7 @@ def rebuild_from_any_type(function, kind, args, state):
     return tensor
 
 
-_TENSOR_FUNCTIONS = (rebuild_tensor_v2, rebuild_tensor_v3, rebuild_parameter, rebuild_meta_tensor)
+_TENSOR_FUNCTIONS = (rebuild_tensor_v2, rebuild_tensor_v3, rebuild_parameter, rebuild_meta_tensor, rebuild_nested)
 
 
 def _with_attributes(tensor, state):

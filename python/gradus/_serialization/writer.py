@@ -155,6 +155,9 @@ class _Pickler(pickle._Pickler):
     def _reduce_tensor(self, tensor):
         if gradus.nn.parameter.is_lazy(tensor):
             return tensor.__reduce_ex__(2)
+        if tensor.is_nested:
+            names = (self._name("torch.nested._internal.nested_tensor", name) for name in ("_rebuild_njt", "NestedTensor"))
+            return self._name("torch._tensor", "_rebuild_from_type_v2"), (*names, *tensor.__reduce_ex__(2)[1][2:])
         attributes = getattr(tensor, "__dict__", None)
         if type(tensor) is gradus.nn.Parameter:
             arguments = (tensor.data, tensor.requires_grad, OrderedDict())

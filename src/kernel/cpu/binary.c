@@ -48,6 +48,30 @@ static inline C binary_hidden_pow(C x, C y)
     return (C)result;
 }
 
+static inline U magnitude(C x)
+{
+    return is_negative(x) ? 0 - (U)x : (U)x;
+}
+
+/* Euclid's. */
+static inline C binary_gcd(C x, C y)
+{
+    U a = magnitude(x), b = magnitude(y);
+    while (b != 0) {
+        const U rest = a % b;
+        a = b;
+        b = rest;
+    }
+    return (C)a;
+}
+
+static inline C binary_lcm(C x, C y)
+{
+    const U divisor = magnitude(binary_gcd(x, y));
+    const C multiple = (C)(divisor == 0 ? 0 : magnitude(x) / divisor * magnitude(y));
+    return (C)magnitude(multiple);
+}
+
 /* 0 where y is negative or not below the width. */
 static inline C binary_bitwise_left_shift(C x, C y)
 {
@@ -72,11 +96,51 @@ static inline C binary_remainder(C x, C y)
     return m != 0 && (m < 0) != (y < 0) ? m + y : m;
 }
 
-/* 0 where x is 0, whatever y is but NaN. One NaN for all: of two the product would keep the one or the other, as the loop happens to be compiled. */
+#if GRD_TAG == GRD_TAG_float32
+/* Of a half type, whose normal numbers are floats without the last bits, and whose subnormal ones lie at an equal distance. */
+static inline C next_half(C x, C y, int dropped)
+{
+    const C least_normal = dropped == 13 ? 0x1p-14f : 0x1p-126f, least = dropped == 13 ? 0x1p-24f : 0x1p-133f, a = fabs(x);
+    const bool grows = (x < y) == (x > 0);
+    if (a < least_normal || (a == least_normal && !grows)) {
+        const C next = x + (x < y ? least : -least);
+        return next == 0 ? copysign(next, x) : next;
+    }
+    const uint32_t step = UINT32_C(1) << dropped;
+    return vm_from_bits_float(vm_bits_float(x) + (grows ? step : 0 - step));
+}
+#endif
+
+/* `dropped`: the bits of a float that a half type lacks; 0 of other types. */
+static inline C binary_hidden_nextafter(C x, C y, C dropped)
+{
+    if (x != x || y != y)
+        return (C)NAN;
+#if GRD_TAG == GRD_TAG_float32
+    if (dropped != 0)
+        return x == y ? y : next_half(x, y, (int)dropped);
+#else
+    (void)dropped;
+#endif
+    return nextafter(x, y);
+}
+
+/* x times a logarithm of y: 0 where x is 0, whatever y is but NaN. One NaN for all: of two the product would keep the one or the other, as the loop
+ * happens to be compiled. */
+static inline C times_logarithm(C x, C y, C logarithm)
+{
+    const C z = x * logarithm, w = z != z ? (C)NAN : z;
+    return ((x == 0) & (y == y)) != 0 ? 0 : w;
+}
+
 static inline C binary_hidden_xlogy(C x, C y)
 {
-    const C z = x * vm_log(y), w = z != z ? (C)NAN : z;
-    return ((x == 0) & (y == y)) != 0 ? 0 : w;
+    return times_logarithm(x, y, vm_log(y));
+}
+
+static inline C binary_special_xlog1py(C x, C y)
+{
+    return times_logarithm(x, y, vm_log1p(y));
 }
 #endif
 

@@ -1,119 +1,16 @@
 /* Decompositions; see kernel/decomposition.h. Typed: float32 float64 complex64 complex128. Algorithms: G. Golub and C. Van Loan, Matrix Computations, by
- * columns, which are contiguous.
- * Invariant: sums run in lanes by the place in a column, so that they do not depend on the level. */
+ * columns. */
 #include "kernel/decomposition.h"
 
 #include <string.h>
-#include <tgmath.h>
 
-#include "kernel/cpu/typed.h"
-
-#if GRD_IS_COMPLEX
-#include "kernel/cpu/complex.h"
-#else
-#include "kernel/cpu/real.h"
-#endif
-
-enum { LANES = 8 };
-
-/* ---- Numbers and columns -------------------------------------------------------------------------------------------------------------- */
-
-#if GRD_IS_COMPLEX
-INLINE C conjugate(C x)
-{
-    return number(x.re, -x.im);
-}
-
-INLINE R real_part(C x)
-{
-    return x.re;
-}
-
-INLINE R imaginary_part(C x)
-{
-    return x.im;
-}
-
-INLINE C scaled(C x, R factor)
-{
-    return number(x.re * factor, x.im * factor);
-}
-#else
-typedef T R;
-
-INLINE C conjugate(C x)
-{
-    return x;
-}
-
-INLINE R real_part(C x)
-{
-    return x;
-}
-
-INLINE R imaginary_part(C x)
-{
-    (void)x;
-    return 0;
-}
-
-INLINE C scaled(C x, R factor)
-{
-    return x * factor;
-}
-
-INLINE C number(R re, R im)
-{
-    (void)im;
-    return re;
-}
-#endif
-
-/* Subtracts factor * x. */
-INLINE void subtract_multiple(int64_t n, C factor, const T *restrict x, T *restrict a)
-{
-    for (int64_t i = 0; i < n; i++)
-        a[i] = difference(a[i], product(factor, x[i]));
-}
-
-/* The sum of conj(x[i]) * y[i]. */
-INLINE C inner_product(int64_t n, const T *x, const T *y)
-{
-    C lanes[LANES] = {0};
-    int64_t i = 0;
-    for (; i + LANES <= n; i += LANES)
-        LANEWISE for (int l = 0; l < LANES; l++) lanes[l] = sum(lanes[l], product(conjugate(x[i + l]), y[i + l]));
-    for (int l = 0; i < n; i++, l++)
-        lanes[l] = sum(lanes[l], product(conjugate(x[i]), y[i]));
-    for (int step = LANES / 2; step > 0; step /= 2)
-        for (int l = 0; l < step; l++)
-            lanes[l] = sum(lanes[l], lanes[l + step]);
-    return lanes[0];
-}
-
-/* The Euclidean norm, without overflow on the way. NaN if an element is. */
-static R norm_of(int64_t n, const T *x)
-{
-    R largest = 0, total = 0;
-    for (int64_t i = 0; i < n; i++) {
-        largest = fmax(largest, fmax(fabs(real_part(x[i])), fabs(imaginary_part(x[i]))));
-        total += real_part(x[i]) + imaginary_part(x[i]);
-    }
-    if (largest == 0 || isinf(largest))
-        return isnan(total) ? total : largest;
-    R squares = 0;
-    for (int64_t i = 0; i < n; i++) {
-        const R re = real_part(x[i]) / largest, im = imaginary_part(x[i]) / largest;
-        squares += re * re + im * im;
-    }
-    return largest * sqrt(squares);
-}
+#include "kernel/cpu/matrix.h"
 
 /* ---- Cholesky ------------------------------------------------------------------------------------------------------------------------- */
 
-/* Zeros above the diagonal; if `upper` the conjugate transpose of L takes its place. */
-static void finish_factor(int64_t n, bool upper, T *a)
+static void finish_factor(int64_t n, bool upper, void *l)
 {
+    T *a = l;
     for (int64_t j = 0; j < n; j++)
         for (int64_t i = j + 1; i < n; i++) {
             T *below = a + i + j * n, *above = a + j + i * n;
@@ -256,10 +153,10 @@ static void orthogonal(int64_t m, int64_t columns, int64_t k, const void *matrix
 /* ---- Triangles ---------------------------------------------------------------------------------------------------------------------------- */
 
 /* Columns of a are subtracted from each column of x. */
-static void solve_left(const struct grd_triangle *t, int64_t k, T *x)
+static void solve_left(const struct grd_triangle *t, int64_t k, int64_t leading, T *x)
 {
     const int64_t n = t->n;
-    for (const T *end = x + k * n; x < end; x += n)
+    for (const T *end = x + k * leading; x < end; x += leading)
         for (int64_t step = 0; step < n; step++) {
             const int64_t j = t->upper ? n - 1 - step : step, first = t->upper ? 0 : j + 1;
             const T *column = (const T *)t->a + j * n;
@@ -269,27 +166,28 @@ static void solve_left(const struct grd_triangle *t, int64_t k, T *x)
 }
 
 /* Columns of x that are solved are subtracted from the next one, in the order of the triangle. */
-static void solve_right(const struct grd_triangle *t, int64_t k, T *x)
+static void solve_right(const struct grd_triangle *t, int64_t k, int64_t leading, T *x)
 {
     const int64_t n = t->n;
     for (int64_t step = 0; step < n; step++) {
         const int64_t j = t->upper ? step : n - 1 - step, first = t->upper ? 0 : j + 1;
         const T *column = (const T *)t->a + j * n;
-        T *solved = x + j * k;
+        T *solved = x + j * leading;
         for (int64_t i = first; i < first + step; i++)
-            subtract_multiple(k, column[i], x + i * k, solved);
+            subtract_multiple(k, column[i], x + i * leading, solved);
         for (int64_t i = 0; i < k && !t->unit; i++)
             solved[i] = quotient(solved[i], column[j]);
     }
 }
 
-static void solve(const struct grd_triangle *t, int64_t k, void *x)
+static void solve(const struct grd_triangle *t, int64_t k, int64_t leading, void *x)
 {
-    (t->left ? solve_left : solve_right)(t, k, x);
+    (t->left ? solve_left : solve_right)(t, k, leading, x);
 }
 
 const struct grd_decomposition_row GRD_TYPED(grd_decomposition_row) = {
     .cholesky = cholesky,
+    .finish_factor = finish_factor,
 #if !GRD_IS_COMPLEX
     .cholesky_many = cholesky_many,
 #endif

@@ -2,7 +2,7 @@
 #include <math.h>
 
 #include "kernel/cpu/map.h"
-#include "kernel/cpu/vecmath_angle.h"
+#include "kernel/cpu/vecmath_special.h"
 #include "kernel/special.h"
 
 /* With SSE2 alone there are no kernels: a formula is about as fast, since the operators it calls have vectorised ones. */

@@ -27,10 +27,10 @@ static int64_t check(int64_t n, const int64_t *index, int64_t low, int64_t high)
     uint64_t range = (uint64_t)high - (uint64_t)low;
     for (int64_t first = 0; first < n; first += BLOCK) {
         int64_t end = n - first < BLOCK ? n : first + BLOCK;
-        bool bad = false;
+        uint64_t signs = 0; /* of the distances to both ends, without a comparison */
         for (int64_t i = first; i < end; i++)
-            bad |= (uint64_t)index[i] - (uint64_t)low >= range;
-        for (int64_t i = first; bad && i < end; i++)
+            signs |= ((uint64_t)index[i] - (uint64_t)low) | ((uint64_t)high - 1 - (uint64_t)index[i]);
+        for (int64_t i = first; (int64_t)signs < 0 && i < end; i++)
             if ((uint64_t)index[i] - (uint64_t)low >= range)
                 return i;
     }
@@ -90,6 +90,17 @@ INLINE void add_row(int64_t n, char *restrict to, int64_t to_stride, const char 
         act_row(n, to, to_stride, from, from_stride, add);
 }
 
+/* The steps are per place that the index names, strides per round; what of them is constant is so here. */
+INLINE void at_each(int64_t n, char *to, int64_t to_stride, int64_t to_step, const char *from, int64_t from_stride, int64_t from_step,
+                    const char *index, int64_t index_stride, act_function *act)
+{
+    BY_FOUR
+    for (int64_t i = 0; i < n; i++) {
+        const int64_t at = *(const int64_t *)(index + i * index_stride);
+        act(to + i * to_stride + at * to_step, from + i * from_stride + at * from_step);
+    }
+}
+
 /* Acts on elements of result and source, of which one side is at the places the index names. */
 INLINE void at_indices(int64_t n, char *const *data, const int64_t *strides, const void *params, enum side indexed, row_function *row,
                        act_function *act, int64_t size)
@@ -102,10 +113,14 @@ INLINE void at_indices(int64_t n, char *const *data, const int64_t *strides, con
         row(n, to + at * to_step, strides[0], from + at * from_step, strides[1], act, size);
         return;
     }
-    for (int64_t i = 0; i < n; i++) {
-        int64_t at = *(const int64_t *)(index + i * strides[2]);
-        act(to + i * strides[0] + at * to_step, from + i * strides[1] + at * from_step);
-    }
+    /* Locals, since what is written might be the strides. Mostly one line of indices reads a line, or writes one. */
+    const int64_t to_stride = strides[0], from_stride = strides[1], index_stride = strides[2];
+    if (indexed == SOURCE && to_stride == size && from_stride == 0 && index_stride == sizeof(int64_t))
+        at_each(n, to, size, 0, from, 0, step, index, sizeof(int64_t), act);
+    else if (indexed == RESULT && to_stride == 0 && from_stride == size && index_stride == sizeof(int64_t))
+        at_each(n, to, 0, step, from, size, 0, index, sizeof(int64_t), act);
+    else
+        at_each(n, to, to_stride, to_step, from, from_stride, from_step, index, index_stride, act);
 }
 
 /* ---- Repetition ------------------------------------------------------------------------------------------------------------------- */
@@ -167,6 +182,33 @@ static void coordinates(const struct grd_coordinates_block *b)
         }
         for (int64_t d = b->ndim - 1; d >= 0 && ++at[d] == b->sizes[d]; d--)
             at[d] = 0;
+    }
+}
+
+/* The next row has one more at the last place where there is room, and behind it the least that may follow. */
+static void combinations(int64_t n, int64_t r, bool repeated, int64_t rows, int64_t *to)
+{
+    const int64_t step = !repeated;
+    for (int64_t i = 0; i < r; i++)
+        to[i] = i * step;
+    for (int64_t row = 1; row < rows; row++, to += r) {
+        int64_t last = r - 1;
+        while (to[last] == n - 1 - (r - 1 - last) * step)
+            last--;
+        for (int64_t i = 0; i < r; i++)
+            to[r + i] = i < last ? to[i] : to[last] + 1 + (i - last) * step;
+    }
+}
+
+static void triangle(const struct grd_triangle *t, int64_t *rows, int64_t *columns)
+{
+    for (int64_t row = t->first; row < t->end; row++) {
+        const int64_t diagonal = row + t->offset, first = t->upper && diagonal > 0 ? diagonal : 0;
+        const int64_t end = t->upper || diagonal >= t->columns ? t->columns : diagonal + 1;
+        for (int64_t column = first; column < end; column++) {
+            *rows++ = row;
+            *columns++ = column;
+        }
     }
 }
 
@@ -239,6 +281,8 @@ const struct grd_index_kernels GRD_AT_LEVEL(grd_index_kernels) = {
     .coordinates = coordinates,
     .total = total,
     .repeat = repeat,
+    .combinations = combinations,
+    .triangle = triangle,
     .gather = {gather_1, gather_2, gather_4, gather_8, gather_16},
     .scatter = {scatter_1, scatter_2, scatter_4, scatter_8, scatter_16},
     .add = {[GRD_BOOL] = add_bool_loop,

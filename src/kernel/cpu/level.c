@@ -6,8 +6,13 @@
 #include "kernel/decomposition.h"
 #include "kernel/channels.h"
 #include "kernel/distance.h"
+#include "kernel/eigen.h"
+#include "kernel/histogram.h"
 #include "kernel/lines.h"
+#include "kernel/ldl.h"
+#include "kernel/lu.h"
 #include "kernel/margin.h"
+#include "kernel/spectral.h"
 #include "kernel/table.h"
 
 #define LOOPS(file, row, DTYPE, dtype) extern grd_loop_kernel *const GRD_BUILT(file, row, dtype)[];
@@ -32,7 +37,12 @@ GRD_ROWS_optim(STRUCT, grd_optim_row)
 GRD_ROWS_range(STRUCT, grd_range_row)
 GRD_ROWS_bags(STRUCT, grd_bags_row)
 GRD_ROWS_margin(STRUCT, grd_margin_row)
+GRD_ROWS_histogram(STRUCT, grd_histogram_row)
 GRD_ROWS_decomposition(STRUCT, grd_decomposition_row)
+GRD_ROWS_jacobi(STRUCT, grd_spectral_row)
+GRD_ROWS_eigen(STRUCT, grd_eigen_row)
+GRD_ROWS_lu(STRUCT, grd_lu_row)
+GRD_ROWS_ldl(STRUCT, grd_ldl_row)
 GRD_ROWS_channels(STRUCT, grd_channels_row)
 GRD_ROWS_distance(KERNEL, grd_distance)
 GRD_ROWS_nll(STRUCT, grd_nll_row)
@@ -43,6 +53,7 @@ GRD_ROWS_pool(STRUCT, grd_pool_row)
 GRD_ROWS_conv(STRUCT, grd_conv_row)
 GRD_ROWS_resample(STRUCT, grd_resample_row)
 GRD_ROWS_grid(STRUCT, grd_grid_row)
+GRD_ROWS_fft(STRUCT, grd_fft_row)
 extern const struct grd_index_kernels GRD_BUILT_PLAIN(index, grd_index_kernels);
 extern const struct grd_random_kernels GRD_BUILT_PLAIN(random, grd_random_kernels);
 /* clang-format on */
@@ -66,7 +77,12 @@ const struct grd_kernel_table GRD_AT_LEVEL(grd_kernel_table) = {
     .range = {GRD_ROWS_range(AT, grd_range_row)},
     .bags = {GRD_ROWS_bags(AT, grd_bags_row)},
     .margin = {GRD_ROWS_margin(AT, grd_margin_row)},
+    .histogram = {GRD_ROWS_histogram(AT, grd_histogram_row)},
     .decomposition = {GRD_ROWS_decomposition(AT, grd_decomposition_row)},
+    .jacobi = {GRD_ROWS_jacobi(AT, grd_spectral_row)},
+    .eigen = {GRD_ROWS_eigen(AT, grd_eigen_row)},
+    .lu = {GRD_ROWS_lu(AT, grd_lu_row)},
+    .ldl = {GRD_ROWS_ldl(AT, grd_ldl_row)},
     .channels = {GRD_ROWS_channels(AT, grd_channels_row)},
     .distance = {GRD_ROWS_distance(OF, grd_distance)},
     .nll = {GRD_ROWS_nll(AT, grd_nll_row)},
@@ -77,4 +93,5 @@ const struct grd_kernel_table GRD_AT_LEVEL(grd_kernel_table) = {
     .conv = {GRD_ROWS_conv(AT, grd_conv_row)},
     .resample = {GRD_ROWS_resample(AT, grd_resample_row)},
     .grid = {GRD_ROWS_grid(AT, grd_grid_row)},
+    .fft = {GRD_ROWS_fft(AT, grd_fft_row)},
 };

@@ -2,11 +2,16 @@
  *
  *   cumsum       y[k] = y[k - 1] + x[k], from 0
  *   cumprod      y[k] = y[k - 1] * x[k], from 1
+ *   logcumsumexp y[k] = log(exp(y[k - 1]) + exp(x[k])), from -infinity
  *   linear_scan  y[k] = factor[k] * y[k - 1] + x[k], from 0
  *
  * Invariant: the carry has the precision sums are gathered in; an element is rounded only when it is written. */
 #ifndef GRD_KERNEL_CPU_LINES_SCAN_H
 #define GRD_KERNEL_CPU_LINES_SCAN_H
+
+#include <complex.h>
+
+#include "kernel/cpu/vecmath.h"
 
 typedef G step_function(G carry, G x, G factor);
 
@@ -21,6 +26,24 @@ INLINE G prod_step(G carry, G x, G factor)
     (void)factor;
     return carry * x;
 }
+
+#if GRD_IS_FLOAT
+/* Equal infinities have no difference. */
+INLINE G log_step(G carry, G x, G factor)
+{
+    (void)factor;
+    const G most = carry > x ? carry : x, least = carry > x ? x : carry;
+    return most + vm_log1p_double(vm_exp_double(least == most ? 0 : least - most));
+}
+#elif GRD_IS_COMPLEX
+INLINE G log_step(G carry, G x, G factor)
+{
+    (void)factor;
+    const bool above = creal(x) > creal(carry);
+    const G most = above ? x : carry, least = above ? carry : x;
+    return creal(least) == -INFINITY ? most : most + clog(1 + cexp(least - most));
+}
+#endif
 
 INLINE G linear_step(G carry, G x, G factor)
 {
@@ -75,6 +98,57 @@ INLINE void scan(const struct grd_lines_block *b, G start, step_function *step)
         }
     }
 }
+
+#if GRD_IS_FLOAT
+enum { LOG_PIECE = 16 };
+
+/* The elements of a piece are added up as exp(x - most) where its first sum is not so far below the largest that the logarithm would lose digits; only those sums
+ * wait for each other. Returns the last logarithm. */
+INLINE G log_piece(int64_t n, const E *x, E *out, G carry)
+{
+    G sums[LOG_PIECE], most = carry;
+    for (int64_t i = 0; i < n; i++)
+        most = (G)x[i] > most ? (G)x[i] : most;
+    if (!(most - (carry > (G)x[0] ? carry : (G)x[0]) <= 2)) {
+        for (int64_t i = 0; i < n; i++)
+            out[i] = (E)(carry = log_step(carry, (G)x[i], 0));
+        return carry;
+    }
+    for (int64_t i = 0; i < n; i++)
+        sums[i] = vm_exp_double((G)x[i] - most);
+    sums[0] += vm_exp_double(carry - most);
+    for (int64_t i = 1; i < n; i++)
+        sums[i] += sums[i - 1];
+    for (int64_t i = 0; i < n; i++)
+        sums[i] = most + vm_log_double(sums[i]);
+    for (int64_t i = 0; i < n; i++)
+        out[i] = (E)sums[i];
+    return sums[n - 1];
+}
+
+static void lines_logcumsumexp(const struct grd_lines_block *b)
+{
+    if (b->columns) {
+        scan(b, -INFINITY, log_step);
+        return;
+    }
+    for (int64_t line = 0; line < b->lines; line++) {
+        const E *x = (const E *)b->data[1] + line * b->step[1];
+        E *out = (E *)b->data[0] + line * b->step[0];
+        G carry = -INFINITY;
+        int64_t i = 0;
+        for (; i + LOG_PIECE <= b->n; i += LOG_PIECE)
+            carry = log_piece(LOG_PIECE, x + i, out + i, carry);
+        if (i < b->n)
+            log_piece(b->n - i, x + i, out + i, carry);
+    }
+}
+#elif GRD_IS_COMPLEX
+static void lines_logcumsumexp(const struct grd_lines_block *b)
+{
+    scan(b, -INFINITY, log_step);
+}
+#endif
 
 static void lines_cumsum(const struct grd_lines_block *b)
 {

@@ -10,6 +10,9 @@
 /* Over 16 lanes or fewer: to be vectorised, not written out before that is considered. */
 #define LANEWISE _Pragma("GCC unroll 1")
 
+/* To be taken four rounds at a time: for loops of loads and stores at computed places. */
+#define BY_FOUR _Pragma("GCC unroll 4")
+
 /* Results may be where the inputs are, element for element. */
 #if defined(__clang__)
 #define IN_PLACE _Pragma("clang loop vectorize(assume_safety)")

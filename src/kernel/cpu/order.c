@@ -50,6 +50,8 @@ INLINE bool is_nan(C x)
 #endif
 }
 
+enum { FEW = 48 }; /* which insertion sorts */
+
 /* ---- Sorted lines --------------------------------------------------------------------------------------------------------------------- */
 
 INLINE struct grd_ranked ranked(const struct grd_rank_block *b, int64_t i)
@@ -77,7 +79,7 @@ static void choose_stably(const struct grd_rank_block *b)
     struct grd_ranked *chosen = &b->items[b->first];
     int64_t before = b->first;
     for (int64_t i = 0; i < b->first; i++)
-        before -= b->items[i].key < chosen->key;
+        before -= b->items[i].key > chosen->key;
     for (int64_t i = 0; i < b->n; i++)
         if (ranked(b, i).key == chosen->key && before-- == 0)
             chosen->index = i;
@@ -94,13 +96,15 @@ static void arrange(const struct grd_rank_block *b)
     if (b->kind == GRD_RANK_SORT)
         grd_rank_sort(b->items, b->n);
     else if (b->kind == GRD_RANK_SORT_STABLY)
-        grd_rank_stably(b->items, b->items + b->n, b->n);
+        grd_rank_few_stably(b->items, b->n);
     else if (b->kind == GRD_RANK_LARGEST)
         grd_rank_largest(b->items, b->n, b->kept);
-    else
+    else if (b->kind == GRD_RANK_KTH)
         grd_rank_kth(b->items, b->n, b->first);
-    if (b->kind == GRD_RANK_MEDIAN)
+    else {
+        grd_rank_nth(b->items, b->n, b->first);
         choose_stably(b);
+    }
 }
 
 /* The place of the first NaN; n when there is none. */
@@ -112,12 +116,78 @@ static int64_t first_nan(const struct grd_rank_block *b)
     return i;
 }
 
+INLINE int bits_of(uint64_t x)
+{
+    return x > 0 ? 64 - __builtin_clzll(x) : 0;
+}
+
+/* A word holds the place of an element, and above it as many bits of its key's difference from the least key as there is room for. Where the differences
+ * have more bits, those come in turns, from the lowest on. */
+static const uint64_t *sorted_words(const struct grd_rank_block *b, uint64_t *ret_place)
+{
+    uint64_t *words = (uint64_t *)b->items, *spare = words + b->n, least = UINT64_MAX, most = 0;
+    for (int64_t i = 0; i < b->n; i++) {
+        const uint64_t key = ranked(b, i).key;
+        least = key < least ? key : least;
+        most = key > most ? key : most;
+        words[i] = (uint64_t)i;
+    }
+    const int place_bits = bits_of((uint64_t)b->n - 1), room = 64 - place_bits, key_bits = bits_of(most - least);
+    const uint64_t place = ((uint64_t)1 << place_bits) - 1;
+    for (int done = 0; done < key_bits; done += room) {
+        for (int64_t i = 0; i < b->n; i++) {
+            const uint64_t at = words[i] & place;
+            words[i] = (ranked(b, (int64_t)at).key - least) >> done << place_bits | at;
+        }
+        uint64_t *sorted = grd_rank_words(words, spare, b->n, place_bits, (int)at_most(place_bits + key_bits - done, 64));
+        spare = sorted == words ? spare : words;
+        words = sorted;
+    }
+    *ret_place = place;
+    return words;
+}
+
+static void sort_stably(const struct grd_rank_block *b)
+{
+    T *values = (T *)b->values;
+    uint64_t place;
+    const uint64_t *words = sorted_words(b, &place);
+    for (int64_t i = 0; i < b->n; i++) {
+        const int64_t index = (int64_t)(words[i] & place);
+        values[i * b->step] = element(b->in, b->stride, index);
+        b->indices[i * b->step] = index;
+    }
+}
+
+/* Moves the mode to the front: the last item of the first of the longest runs. The key of NaN, which is no run, has all bits of the element's set. */
+static void find_mode(const struct grd_rank_block *b)
+{
+    const uint64_t nan = GRD_IS_FLOAT ? UINT64_MAX >> (64 - 8 * sizeof(T)) : 0;
+    uint64_t place;
+    const uint64_t *words = sorted_words(b, &place);
+    struct grd_ranked last = {0}, mode = {0};
+    for (int64_t i = 0, start = 0, longest = 0; i < b->n; i++) {
+        const struct grd_ranked item = ranked(b, (int64_t)(words[i] & place));
+        start = i == 0 || item.key != last.key || (GRD_IS_FLOAT && item.key == nan) ? i : start;
+        last = item;
+        if (i - start + 1 > longest)
+            longest = i - start + 1, mode = item;
+    }
+    b->items[0] = mode;
+}
+
 static void rank(const struct grd_rank_block *b)
 {
+    if (b->kind == GRD_RANK_SORT_STABLY && b->n > FEW) {
+        sort_stably(b);
+        return;
+    }
     T *values = (T *)b->values;
     const int64_t nan = b->kind == GRD_RANK_MEDIAN ? first_nan(b) : b->n;
     if (nan < b->n)
         b->items[b->first].index = nan;
+    else if (b->kind == GRD_RANK_MODE)
+        find_mode(b);
     else
         arrange(b);
     for (int64_t i = 0; i < b->kept; i++) {

@@ -14,7 +14,7 @@
 #include "kernel/cpu/typed.h"
 
 /* Partial results of a line: LANES while it is long, SHORT for what is left; as many at every instruction-set level. */
-enum { LANES = sizeof(E) == 16 ? 8 : 32, SHORT = 8, STEPS = 32 };
+enum { LANES = sizeof(E) == 16 ? 8 : sizeof(E) == 8 ? 16 : 32, SHORT = 8, STEPS = 32 };
 
 typedef G map_function(E x, G center);
 typedef G combine_function(G a, G b);

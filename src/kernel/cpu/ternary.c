@@ -13,12 +13,11 @@ static inline C ternary_hidden_clamp_both(C x, C low, C high)
 #endif
 
 #if GRD_IS_FLOAT
-/* NaN in any input gives NaN. One choice at a time: conditions that are joined do not vectorise here. */
+/* NaN in any input gives NaN: x stays where a comparison fails. */
 static inline C ternary_hidden_clamp_both(C x, C low, C high)
 {
-    const C larger = x > low ? x : low, above = x != x ? x : larger;
-    const C smaller = above < high ? above : high;
-    return above != above ? above : smaller;
+    const C above = low > x ? low : x, within = high < above ? high : above;
+    return __builtin_isunordered(low, high) ? (C)NAN : within;
 }
 #endif
 

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "kernel/cpu/map.h"
-#include "kernel/cpu/vecmath_angle.h"
+#include "kernel/cpu/vecmath_special.h"
 #include "kernel/special.h"
 
 /* ---- Floating point ----------------------------------------------------------------------------------------------------------- */
@@ -54,6 +54,20 @@ static void unary_tan(int64_t n, C *y, const C *x)
     near_and_far(n, y, x, BY_TYPE(vm_tan_float, vm_tan_double), BY_TYPE(tanf, tan));
 }
 
+static inline C unary_hidden_frexp_mantissa(C x)
+{
+    int exponent;
+    return frexp(x, &exponent);
+}
+
+/* Of infinities and NaN C says nothing. */
+static inline C unary_hidden_frexp_exponent(C x)
+{
+    int exponent = 0;
+    (void)frexp(x, &exponent);
+    return isfinite(x) ? (C)exponent : 0;
+}
+
 /* tanh(log(1 + e)) = e (e + 2) / (e (e + 2) + 2) with e = exp(x). */
 static inline C mish(C x)
 {
@@ -67,9 +81,14 @@ static inline C mish(C x)
 #if GRD_IS_COMPLEX
 static const R ln2 = (R)0.69314718055994530942, ln10 = (R)2.30258509299404568402;
 
-/* (e^a - 1) cos b + (cos b - 1) + i e^a sin b, with cos b - 1 = -2 sin^2(b / 2): nothing cancels near 0. */
+/* (e^a - 1) cos b + (cos b - 1) + i e^a sin b, with cos b - 1 = -2 sin^2(b / 2): nothing cancels near 0. Where factors have no value the results are those that
+ * C's annex G gives exp. */
 static inline C unary_expm1(C x)
 {
+    if (x.im == 0)
+        return number(expm1(x.re) + 0, x.im);
+    if (isinf(x.re) && !isfinite(x.im))
+        return x.re > 0 ? number(x.re, (R)NAN) : number(-1, 0);
     const R half = sin(x.im / 2);
     return number(expm1(x.re) * cos(x.im) - 2 * half * half, exp(x.re) * sin(x.im));
 }
@@ -86,6 +105,12 @@ static inline C log_to_base(C x, R log_of_base)
 {
     const C y = LIBM(log, x);
     return number(y.re / log_of_base, y.im / log_of_base);
+}
+
+static inline C unary_sinc(C x)
+{
+    const C angle = number(x.re * (R)3.14159265358979323846, x.im * (R)3.14159265358979323846);
+    return x.re == 0 && x.im == 0 ? number(1, 0) : quotient(LIBM(sin, angle), angle);
 }
 
 /* 1 + e^-x */

@@ -342,14 +342,19 @@ VM_INLINE double vm_erfcx(double b)
     return vm_fma(vm_poly(c + 12, 11, u), u4 * u4 * u4, vm_poly(c, 12, u)) / (b + 4);
 }
 
-VM_INLINE double vm_erf_double(double x)
+/* erf for |x| <= 1. */
+VM_INLINE double vm_erf_near(double x)
 {
     static const double c[] = {1.1283791670955126,     -0.3761263890318375,     0.11283791670954879,    -0.026866170645076792,
                                0.0052239776248180145,  -0.000854832698083379,   0.0001205533111164271,  -1.4925595266831182e-05,
                                1.6461000484121368e-06, -1.6350312701054695e-07, 1.4659775274047436e-08, -1.1372848856791674e-09,
                                5.957176147748911e-11};
-    const double a = vm_clamp(vm_abs(x), 0, 7), z = a * a;
-    const double small = a * vm_poly(c, 13, z), large = 1 - vm_exp_double(-z) * vm_erfcx(a);
+    return x * vm_poly(c, 13, x * x);
+}
+
+VM_INLINE double vm_erf_double(double x)
+{
+    const double a = vm_clamp(vm_abs(x), 0, 7), small = vm_erf_near(a), large = 1 - vm_exp_double(-a * a) * vm_erfcx(a);
     return vm_copysign(a < 1 ? small : large, x);
 }
 

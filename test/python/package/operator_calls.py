@@ -14,7 +14,7 @@ from codegen.schema import read_schema  # noqa: E402
 
 OPERATORS = read_schema(Path(__file__).resolve().parents[3] / "schema")
 REDUCTIONS = {"none": 0, "mean": 1, "sum": 2}
-HOMES = {"function": _C, "nn": _C.nn, "linalg": _C.linalg, "method": torch.Tensor}
+HOMES = {"function": _C, "nn": _C.nn, "linalg": _C.linalg, "special": _C.special, "fft": _C.fft, "windows": _C.windows, "method": torch.Tensor}
 
 
 def with_operators_arguments(function, one):
@@ -34,7 +34,8 @@ def with_operators_arguments(function, one):
                 if found[p.name] not in REDUCTIONS:
                     raise RuntimeError(f"reduction={found[p.name]!r} has no number")
                 found[p.name] = REDUCTIONS[found[p.name]]
-        return function(**found, **more)
+        first = [found.pop("self")] if "self" in found else []  # of a method
+        return function(*first, **found, **more)
     call.like = lambda other: with_operators_arguments(other, one)
     return call
 

@@ -190,19 +190,21 @@ def test_refusals_have_pytorchs_class(call):
         eval(call, {name: getattr(gradus, name)})
 
 
-def test_tensors_travel_to_processes_as_copies():
+def test_tensors_travel_from_processes():
     code, out, err = run("-c", """
 import torch
 import torch.multiprocessing as mp
 
-def double(queue, x):
+def double(queue, taken, x):
     queue.put(x.mul_(2))
+    taken.wait()
 
 context = mp.get_context("fork")
-x, queue = torch.ones(3), context.Queue()
-process = context.Process(target=double, args=(queue, x))
+x, queue, taken = torch.ones(3), context.Queue(), context.Event()
+process = context.Process(target=double, args=(queue, taken, x))
 process.start()
 print(queue.get().tolist(), x.tolist())
+taken.set()
 process.join()
 """)
     assert (code, out) == (0, "[2.0, 2.0, 2.0] [1.0, 1.0, 1.0]\n"), err

@@ -11,10 +11,15 @@ OTHERWISE = {
     "lstm_packed": "as lstm",
     "local_response_norm": "PyTorch calls avg_pool3d, which is cast, for more than 3 dimensions",
     "convolution": "called by its own name, PyTorch's takes a bias of another dtype",
+    **dict.fromkeys(("histogram", "histogram_bins", "_histogramdd_from_bin_tensors"), "PyTorch counts points of bfloat16, too"),
+    **dict.fromkeys(("native_layer_norm", "native_group_norm"), "PyTorch gives the mean and the rstd of bfloat16 in float32 where weights are that"),
+    "addbmm": "in place, PyTorch casts the matrices, which are multiplied one after the other",
+    "linalg_det": "PyTorch does not look at the dtype of no matrices",
+    "linalg_ldl_solve": "as linalg_det",
     "index_put": "PyTorch takes one number of another dtype where the index is a mask",
     "amp_foreach_non_finite_check_and_unscale": "PyTorch's gives nothing back",
 }
-HOMES = {"function": (torch, torch._C._VariableFunctions), "nn": (torch._C._nn, torch.nn.functional), "linalg": (torch.linalg,), "method": (torch.Tensor,)}
+HOMES = {"function": (torch, torch._C._VariableFunctions), "nn": (torch._C._nn, torch.nn.functional), "linalg": (torch.linalg,), "special": (torch.special,), "fft": (torch.fft,), "windows": (torch.signal.windows,), "method": (torch.Tensor,)}
 
 
 def theirs(path, function):

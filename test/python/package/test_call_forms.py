@@ -18,8 +18,8 @@ LEFT_OUT = {
     "fill": "a 0-d tensor is a number, tensors of other shapes are refused", "fill_": "as fill", "linspace": "as fill", "logspace": "as fill",
     "narrow": "as fill", "norm": "torch.norm of a number is an accident of a Python function", "split": "as norm",
     "randint_like": "as fill", "result_type": "the names of the schema's overloads, which nobody writes", "copy_": "as result_type",
-    "expand": "implicit belongs to the tracer", "to": "overloads of TorchScript", "unflatten": "sizes=None means names, which tensors have not",
-    "set_default_device": "changes the process", "from_file": "reads a file",
+    "expand": "implicit belongs to the tracer", "expand_copy": "as expand", "stft": "the schema is that of the C++ function; Python's takes center and pad_mode after the window", "to": "overloads of TorchScript", "unflatten": "sizes=None means names, which tensors have not",
+    "set_default_device": "changes the process", "from_file": "reads a file", "histogramdd": "what PyTorch says there is about a list of tensors, whatever is wrong",
 }
 PLAIN = {"int": [lambda t: 1, lambda t: numpy.int64(1), lambda t: numpy.array(1), lambda t: t.tensor(1)],
          "int[]": [lambda t: [1], lambda t: (1,), lambda t: 1, lambda t: numpy.int64(1), lambda t: numpy.array(1), lambda t: [numpy.array(1)],

@@ -16,7 +16,7 @@ from conftest import ROOT
 sys.path.insert(0, str(ROOT))
 from codegen.schema import read_schema  # noqa: E402
 
-EXTENSION = {"functions": gradus._C, "nn": gradus._C.nn, "linalg": gradus._C.linalg, **{name: value for name, value in vars(gradus._C).items() if isinstance(value, type)}}
+EXTENSION = {"functions": gradus._C, "nn": gradus._C.nn, "linalg": gradus._C.linalg, "special": gradus._C.special, "fft": gradus._C.fft, "windows": gradus._C.windows, **{name: value for name, value in vars(gradus._C).items() if isinstance(value, type)}}
 OTHERS = {"gradus._C", "gradus.as_torch"}
 MODULES = ["gradus", *(found.name for found in pkgutil.walk_packages(gradus.__path__, "gradus.") if found.name not in OTHERS)]
 NAMES = {"gradus": gradus, "torch": gradus, "nn": gradus.nn, "F": gradus.nn.functional}

@@ -1,6 +1,7 @@
 """Normalization of channels beside PyTorch's: layouts, dtypes, statistics and gradients; and the same bits for any number of threads."""
 import itertools
 
+import numpy as np
 import pytest
 
 import gradus
@@ -107,3 +108,14 @@ def test_group_norm(name):
             agree(lambda m: m.nn.functional.group_norm, x, groups, *given, 1e-3, tolerance=TOLERANCE[name])
         last = x.detach().to(memory_format=torch.channels_last).requires_grad_() if len(shape) == 4 else x.detach().transpose(0, -1).contiguous().transpose(0, -1).requires_grad_()
         agree(lambda m: m.nn.functional.group_norm, last, groups, weight, bias, 1e-3, tolerance=TOLERANCE[name])
+
+
+@pytest.mark.parametrize("call", [
+    lambda m, x, w, b: m.native_layer_norm(x, [3, 4], w.expand(3, 4), b.expand(3, 4), 0.1), lambda m, x, w, b: m.native_layer_norm(x, [4], None, None, 1e-5),
+    lambda m, x, w, b: m.native_group_norm(x.reshape(2, 4, 3), w, b, 2, 4, 3, 2, 0.1), lambda m, x, w, b: m.native_group_norm(x.reshape(2, 4, 3), None, None, 2, 4, 3, 4, 1e-5),
+])
+def test_normalization_with_its_mean_and_rstd(call):
+    x, w, b = np.random.default_rng(0).standard_normal((2, 3, 4)), np.arange(1.0, 5.0), np.arange(4.0)
+    for ours, theirs in zip(*(call(module, *(module.tensor(a.tolist(), dtype=module.float64) for a in (x, w, b))) for module in (gradus, torch))):
+        assert tuple(ours.shape) == tuple(theirs.shape)
+        np.testing.assert_allclose(ours.tolist(), theirs.tolist(), rtol=1e-12, atol=1e-12)

@@ -30,14 +30,28 @@ ORDERED = "in place PyTorch names the node of a comparison, whose gradient is 0;
 LOGICAL = "PyTorch leaves the node that was there before; here the node says that nothing flows through"
 PARTS = "the mean, the sum and what they are of are nodes of their own"
 REFUSED = "PyTorch's node only raises; here the result does not require a gradient, or has one"
+COPY = "it is the view, and a clone"
 LAYER = "a layer and direction is one node here, and its last states are views; PyTorch has nodes of single steps, or of a library's layer"
 DIFFERENT = {
+    "histogram": ("HistogramBackward0", "NotImplemented", REFUSED),
+    **dict.fromkeys(("_histogramdd_bin_edges", "_histogramdd_from_bin_cts", "_histogramdd_from_bin_tensors"), (None, "NotImplemented", REFUSED)),
     "_dirichlet_grad": ("DirichletGradBackward0", "NotImplemented", "neither has a derivative"),
+    "_chunk_cat": ("ViewBackward0", "NotImplemented", "it is made of views and a copy"),
+    "gradient": ("DivBackward0", "CatBackward0", "the differences are joined before they are divided"),
+    **dict.fromkeys(("renorm", "renorm_"), ("MulBackward0", "RenormBackward0", "it is a product with a factor for each part")),
     "cholesky": ("LinalgCholeskyExBackward0", "CholeskyBackward0", "it is linalg.cholesky"),
     "triangular_solve": ("LinalgSolveTriangularBackward0", "TriangularSolveBackward0", "it is linalg.solve_triangular"),
     "conv_tbc": ("RestridedBackward0", "ConvTbcBackward0", "it is conv1d"),
     "geqrf": (None, "GeqrfBackward0", "it has no derivative, and that is said at once"),
     **dict.fromkeys(("householder_product", "orgqr"), ("TransposeBackward0", "LinalgHouseholderProductBackward0", "it is made of products")),
+    **dict.fromkeys(("ldl_factor", "ldl_factor_ex"), ("LinalgLdlFactorExBackward0", "NotImplemented", "neither has a derivative")),
+    "ldl_solve": ("LinalgLdlSolveBackward0", "NotImplemented", "neither has a derivative"),
+    "ormqr": ("TransposeBackward0", "OrmqrBackward0", "it is made of products"),
+    "lu": ("AddBackward0", "LinalgLuBackward0", "the triangles are taken from one matrix"),
+    "solve": ("TransposeBackward0", "LinalgSolveExBackward0", "vectors are solved as columns of matrices"),
+    "solve_ex": ("TransposeBackward0", "LinalgSolveExBackward0", "vectors are solved as columns of matrices"),
+    "segment_reduce": ("ViewBackward0", "SegmentReduceBackward0", "it is a reduction of padded rows"),
+    "logdet": ("AddBackward0", "WhereBackward0", "log(-1) is NaN without a choice"),
     "diag": ("CloneBackward0", "DiagonalBackward0_copy", "PyTorch's name is made from that of diagonal_copy"),
     "diff": ("CloneBackward0", "CopyBackwards", "a copy of no differences is a clone here"),
     "einsum": ("ViewBackward0", "SumBackward1", "the diagonal is summed as one of several places"),
@@ -68,13 +82,34 @@ DIFFERENT = {
     "rnn_tanh": ("TransposeBackward0", "TransposeBackward1", "which of its signatures PyTorch calls inside"),
     **{f"{name}_cell": ("RnnLayerBackward0", node + "Backward0", LAYER) for name, node in {"gru": "Add", "lstm": "Add", "rnn_relu": "Relu", "rnn_tanh": "Tanh"}.items()},
     **{name: ("ViewBackward0", "StackBackward0", LAYER) for name in ("gru", "lstm", "rnn_relu")},
+    **{f"{name}_copy": ("CloneBackward0", node + "Backward0_copy", COPY)
+       for name, node in {"alias": "Alias", "diagonal": "Diagonal", "expand": "Expand", "permute": "Permute", "select": "Select", "slice": "Slice", "split": "Split",
+                          "split_with_sizes": "SplitWithSizes", "squeeze": "Squeeze", "t": "T", "transpose": "Transpose", "unbind": "Unbind", "unfold": "Unfold",
+                          "unsqueeze": "Unsqueeze", "view": "View"}.items()},
+    "narrow_copy": ("CloneBackward0", "NarrowCopyBackward0", COPY),
+    "detach_copy": (None, "NotImplemented", "what is detached has no derivative"),
+    "fill_diagonal_": ("MaskedFillBackward0", "CopySlices", "a diagonal that begins again is filled by a mask"),
+    "tensorinv": ("ViewBackward0", "ReshapeAliasBackward0", "a reshape that is a view is a view here"),
+    "vander": ("CatBackward0", "CopySlices", "made of a cat and a flip, where PyTorch writes slices"),
+    "lstsq": ("SumBackward1", "LinalgLstsqBackward0", "it is made of decompositions"),
+    "matrix_norm": ("PermuteBackward0", "AmaxBackward0", "the dimensions of the matrices are moved back"),
+    "squeeze_": ("SqueezeBackward3", "SqueezeBackward5", "one dimension and a list of one are the same call here"),
+    "stft": ("SqueezeBackward1", "SqueezeBackward4", "PyTorch squeezes and transposes in place"),
     "squeeze": ("SqueezeBackward1", "SqueezeBackward2", "one dimension and a list of one are the same call here"),
+    "combinations": ("ViewBackward0", "StackBackward0", "elements are taken by their places"),
+    "dist": ("LinalgVectorNormBackward0", "DistBackward0", "it is the norm of a difference"),
+    **{name: ("DivBackward0", "DivBackward1", "PyTorch divides and multiplies by numbers of C++") for name in ("trapezoid", "trapz", "cumulative_trapezoid")},
+    **{name: ("SqueezeBackward1", "SqueezeBackward4", "PyTorch squeezes in place") for name in ("quantile", "nanquantile")},
 }
 # More pairs of the names above.
-ALSO = {"triangular_solve": {("CloneBackward0", "TriangularSolveBackward0")},
+ALSO = {**{name: {("MulBackward0", "MulBackward1")} for name in ("trapezoid", "trapz")}, **{name: {("ViewBackward0", "SqueezeBackward4")} for name in ("quantile", "nanquantile")},
+        **{f"native_{name}": {("MeanBackward1", theirs), ("RsqrtBackward0", theirs)} for name, theirs in (("layer_norm", None), ("group_norm", "NativeGroupNormBackward0"))},
+        "vander": {("FlipBackward0", None)}, "squeeze_copy": {("CloneBackward0", "SqueezeBackward2_copy")}, "stft": {("TransposeBackward0", "TransposeBackward1")},
+        "lstsq": {(node, "LinalgLstsqBackward0") for node in ("SliceBackward0", "UnsafeSplitWithSizesBackward0", "SqueezeBackward1", "TransposeBackward0")},
+        "lu": {("TriuBackward0", "LinalgLuBackward0")}, "solve": {("SqueezeBackward1", "LinalgSolveExBackward0")}, "triangular_solve": {("CloneBackward0", "TriangularSolveBackward0")},
         "multi_margin_loss": {("ViewBackward0", "MultiMarginLossBackward0")},
         "multilabel_margin_loss": {(node, "MultilabelMarginLossBackward0") for node in ("SumBackward0", "DivBackward0")},
-        "scatter_": {("ScatterReduceBackward0", "NotImplemented")}, "bilinear": {("ViewBackward0", "AddBackward0"), ("MmBackward0", "ViewBackward0")},
+        "histogram": {("HistogramBinsBackward0", "NotImplemented"), (None, "NotImplemented")}, "scatter_": {("ScatterReduceBackward0", "NotImplemented")}, "bilinear": {("ViewBackward0", "AddBackward0"), ("MmBackward0", "ViewBackward0")},
         "norm_except_dim": {("SqueezeBackward1", "TransposeBackward0"), ("LinalgVectorNormBackward0", "NormBackward0")},
         "gru": {("RnnLayerBackward0", "CatBackward0"), ("ViewBackward0", "CatBackward0")}, "lstm_cell": {("RnnLayerBackward0", "MulBackward0")},
         "lstm": {("RnnLayerBackward0", "ViewBackward0"), ("ViewBackward0", "CatBackward0"), ("ViewBackward0", "MkldnnRnnLayerBackward0")},
@@ -146,7 +181,7 @@ def names_of(function, operator, values, fixed, in_place):
 
 def differing():
     """{(name, ours, PyTorch's)} of every sample of every operator, by each way it can be called."""
-    homes, found, compared = {"function": torch, "nn": torch.nn.functional, "linalg": torch.linalg, "method": torch.Tensor}, set(), 0
+    homes, found, compared = {"function": torch, "nn": torch.nn.functional, "linalg": torch.linalg, "special": torch.special, "fft": torch.fft, "windows": torch.signal.windows, "method": torch.Tensor}, set(), 0
     for full, function, operator, form in shown():
         home, name = full.split(".")
         theirs = getattr(homes[home], name, None)
@@ -178,5 +213,5 @@ def test_names_of_every_operator():
         warnings.simplefilter("ignore")
         found = differing()
     listed = {(name, *pair) for name, pairs in ALSO.items() for pair in pairs} | {(name, ours, theirs) for name, (ours, theirs, _) in DIFFERENT.items()}
-    assert found - listed == set()
+    assert sorted(map(repr, found - listed)) == []
     assert listed - found == set(), "these have PyTorch's names now"

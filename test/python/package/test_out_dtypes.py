@@ -13,9 +13,9 @@ DTYPES = ["bool", "uint8", "int8", "int16", "int32", "int64", "float16", "bfloat
 # docs/differences.md: PyTorch converts into any dtype here, and then refuses some for want of a kernel.
 LOSES = {"sum", "prod", "mean", "nansum", "nanmean", "logsumexp", "cumsum", "cumprod", "var", "std", "linspace"}
 # Where PyTorch's words depend on which of its functions does the work, or are those of an internal check.
-WORDS = {"geqrf", "householder_product", "orgqr", "cholesky", "cholesky_ex", "cholesky_inverse", "cholesky_solve", "solve_triangular", "mvlgamma", "max", "min", "mv", "matmul", "inner", "median", "searchsorted", "bucketize", "heaviside", "diag", "mean", "logsumexp", "abs", "absolute", "lerp"}
+WORDS = {"geqrf", "householder_product", "orgqr", "cholesky", "cholesky_ex", "cholesky_inverse", "cholesky_solve", "solve_triangular", "mvlgamma", "max", "min", "mv", "matmul", "inner", "median", "nanmedian", "searchsorted", "bucketize", "heaviside", "diag", "mean", "logsumexp", "abs", "absolute", "lerp", "ihfftn", "ihfft2", "lstsq", "narrow_copy", "matrix_power"}
 # PyTorch writes out= in several ways, by the shapes and dtypes of the arguments, and takes another dtype or warns in some of them.
-SEVERAL_WAYS = {"diff", "matmul", "inner", "lerp", "abs", "absolute"}
+SEVERAL_WAYS = {"diff", "ldexp", "matmul", "inner", "lerp", "abs", "absolute", "ifft", "ihfft", "ihfftn", "ihfft2", "lstsq", "mode", "narrow_copy", "addbmm"}
 
 
 def functions():
@@ -89,7 +89,7 @@ def same(name, ours, theirs):
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_dtypes_and_shapes(name):
     home, operators = FUNCTIONS[name]
-    ours, theirs = getattr(operator_calls.HOMES[home], name), getattr({"function": torch, "linalg": torch.linalg}.get(home, torch._C._nn), name, None)
+    ours, theirs = getattr(operator_calls.HOMES[home], name), getattr({"function": torch, "linalg": torch.linalg, "special": torch.special, "fft": torch.fft, "windows": torch.signal.windows}.get(home, torch._C._nn), name, None)
     for operator in operators:
         for values in calls(operator):
             given = {key: to_torch(value) for key, value in values.items()}

@@ -253,7 +253,7 @@ def test_a_storage_over_a_file(tmp_path):
     assert bytes(made) == bytes(4) == (tmp_path / "b").read_bytes()
     assert len(gradus.UntypedStorage.from_file(path)) == 0
     assert gradus.asarray(gradus.UntypedStorage.from_file(path), dtype=gradus.int16).shape == (0,)
-    with pytest.raises(RuntimeError, match="it has 10 bytes"):
+    with pytest.raises(RuntimeError, match="size <10> is smaller than the required mapping size <11>"):
         gradus.UntypedStorage.from_file(path, nbytes=11)
     with pytest.raises(FileNotFoundError):
         gradus.UntypedStorage.from_file(tmp_path / "absent", nbytes=1)

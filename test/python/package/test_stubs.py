@@ -20,7 +20,7 @@ from codegen.stubs import arguments as stub_arguments
 PACKAGE = Path(gradus.__file__).parent
 # What Python brings along, and what nobody calls by name.
 UNSAID = {*dir(object), "__dict__", "__module__", "__file__", "__loader__", "__name__", "__package__", "__spec__", "__setstate__", "__delitem__",
-          "__vectorcalloffset__", "__slotnames__", "__weakref__", "nn", "linalg"}
+          "__vectorcalloffset__", "__slotnames__", "__weakref__", "nn", "linalg", "special", "fft", "windows"}
 GOOD = """
 import gradus as torch
 from gradus import Size, Tensor
@@ -121,7 +121,7 @@ def read(name):
 
 
 # {place: (the stub, the module or class)}
-PLACES = {"gradus._C": (read("__init__"), _C), "gradus._C.nn": (read("nn"), _C.nn), "gradus._C.linalg": (read("linalg"), _C.linalg)}
+PLACES = {"gradus._C": (read("__init__"), _C), "gradus._C.nn": (read("nn"), _C.nn), "gradus._C.linalg": (read("linalg"), _C.linalg), "gradus._C.special": (read("special"), _C.special), "gradus._C.fft": (read("fft"), _C.fft), "gradus._C.windows": (read("windows"), _C.windows)}
 PLACES.update({name: (definitions(nodes[0].body), getattr(_C, name)) for name, nodes in read("__init__").items()
                if isinstance(nodes[0], ast.ClassDef) and hasattr(_C, name)})
 

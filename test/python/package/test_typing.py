@@ -75,7 +75,7 @@ def test_readme_is_among_the_programs():
 def modules():
     """The packages that a program imports by name."""
     return [importlib.import_module(f"gradus{name}") for name in ("", ".nn", ".nn.functional", ".nn.modules", ".optim", ".optim.lr_scheduler", ".utils",
-                                                                   ".utils.data", ".autograd", ".amp", ".cuda", ".linalg", ".special", ".return_types")]
+                                                                   ".utils.data", ".autograd", ".amp", ".cuda", ".fft", ".linalg", ".special", ".return_types")]
 
 
 @pytest.mark.parametrize("module", modules(), ids=lambda module: module.__name__)

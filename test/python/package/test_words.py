@@ -1,8 +1,11 @@
 """A string that an operator does not know is refused with the words that it does."""
 import re
 
+import gradus
 import pytest
+from both import caught
 from operator_calls import arguments, call, sample_texts, shown
+from oracle import needs_torch, torch
 
 # einsum's equation is a small language, and has errors of its own.
 STRINGS = {(operator.name, argument.name): (function, operator, argument.name) for _, function, operator, form in shown() if form == "functional" for argument in operator.args
@@ -18,3 +21,13 @@ def test_words_stand_in_the_error(name, argument):
     words = re.findall(r'"(\w+)"', operator.words[argument])
     assert len(words) > 1
     assert [word for word in words if word not in str(info.value)] == []
+
+
+@pytest.mark.parametrize("call", [
+    lambda m: m.fft.fft(m.ones(3), norm="x"), lambda m: m.fft.fftn(m.ones(2, 3), norm="x"), lambda m: m.linalg.matrix_norm(m.ones(2, 3), "x"), lambda m: m.linalg.svd(m.ones(2, 2), driver="gesvd"),
+    lambda m: m.linalg.svdvals(m.ones(2, 2), driver="x"),
+])
+def test_the_words_follow_pytorchs_text(call):
+    needs_torch()
+    (ours, text), (theirs, expected) = caught(call, gradus), caught(call, torch)
+    assert ours == theirs and text.startswith(expected.rstrip(".")) and text != expected

@@ -2,12 +2,13 @@
 
 Tasks are numbered and dealt to the workers in turn; every task has exactly one answer. Batches are given out by number.
 """
-import multiprocessing
-import multiprocessing.connection
 import os
 import time
 import weakref
+from multiprocessing import connection
 
+from gradus import multiprocessing
+from gradus.multiprocessing.reductions import receive
 from gradus.utils.data._utils.worker import Failure, StreamEnd, worker_loop
 from gradus.utils.data.dataloader import _BaseDataLoaderIter
 
@@ -44,7 +45,7 @@ class _Worker:
 
     def receive(self):
         try:
-            return self.pipe.recv()
+            return receive(self.pipe)
         except (EOFError, ConnectionResetError):
             raise self.died() from None
 
@@ -153,7 +154,7 @@ class _MultiProcessingDataLoaderIter(_BaseDataLoaderIter):
         """The next answer of any worker."""
         by_pipe = {worker.pipe: worker for worker in self._workers if worker.tasks}
         by_sentinel = {worker.process.sentinel: worker for worker in by_pipe.values()}
-        ready = multiprocessing.connection.wait([*by_pipe, *by_sentinel], self._loader.timeout or None)
+        ready = connection.wait([*by_pipe, *by_sentinel], self._loader.timeout or None)
         if not ready:
             raise RuntimeError(f"DataLoader timed out after {self._loader.timeout} seconds")
         worker = next((by_pipe[source] for source in ready if source in by_pipe), None)

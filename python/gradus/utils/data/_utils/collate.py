@@ -4,6 +4,7 @@ import copy
 import sys
 
 import gradus
+from gradus.utils.data._utils.worker import get_worker_info
 
 __all__ = ["collate", "collate_float_fn", "collate_int_fn", "collate_numpy_array_fn", "collate_numpy_scalar_fn", "collate_str_fn", "collate_tensor_fn", "default_collate", "default_collate_fn_map", "default_convert"]
 
@@ -107,8 +108,12 @@ def _function_for(sample, functions):
 
 
 def collate_tensor_fn(batch, *, collate_fn_map=None):
-    """The tensors, stacked along a new first dimension."""
-    return gradus.stack(batch, 0)
+    """The tensors, stacked along a new first dimension; in a worker in memory that the loader's process shares."""
+    first = batch[0]
+    if get_worker_info() is None or first.device.type != "cpu" or first.requires_grad or any(each.dtype != first.dtype for each in batch):
+        return gradus.stack(batch, 0)
+    storage = gradus.UntypedStorage._new_shared(len(batch) * first.nbytes)
+    return gradus.stack(batch, 0, out=gradus.empty(0, dtype=first.dtype).set_(storage, 0, (len(batch), *first.shape)))
 
 
 def collate_float_fn(batch, *, collate_fn_map=None):

@@ -12,6 +12,7 @@ import traceback
 from dataclasses import dataclass
 
 import gradus
+from gradus.multiprocessing.reductions import send
 from gradus.utils.data._utils.fetch import StreamFetcher
 
 __all__ = ["WorkerInfo", "get_worker_info"]
@@ -90,7 +91,7 @@ def worker_loop(pipe, inherited, make_fetcher, dataset, base_seed, init_fn, work
         while (task := tasks.get()) is not _CLOSED:
             if task is None:
                 fetcher = None
-                pipe.send(None)
+                send(pipe, None)
                 continue
             number, index = task
             try:
@@ -136,8 +137,8 @@ def _read_ahead(pipe):
 
 def _send(pipe, number, answer, where):
     try:
-        pipe.send((number, answer))
+        send(pipe, (number, answer))
     except OSError:
         raise
     except Exception as exception:  # The batch cannot be pickled; nothing has been sent.
-        pipe.send((number, Failure(exception, where)))
+        send(pipe, (number, Failure(exception, where)))

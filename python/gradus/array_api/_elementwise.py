@@ -1,0 +1,99 @@
+"""Elementwise functions of the standard: operators of the same mathematics, with the standard's types."""
+import builtins
+
+import gradus
+from gradus.array_api._types import isdtype, of_one_array, promoted
+
+UNARY = {
+    name: name for name in ("abs", "acos", "acosh", "asin", "asinh", "atan", "atanh", "conj", "cos", "cosh", "exp", "expm1", "isfinite", "isinf", "isnan", "log", "log1p", "log2", "log10",
+                            "logical_not", "negative", "real", "reciprocal", "signbit", "sin", "sinh", "square", "sqrt", "tan", "tanh")
+} | {"bitwise_invert": "bitwise_not"}
+BINARY = {
+    name: name for name in ("add", "atan2", "bitwise_and", "bitwise_left_shift", "bitwise_or", "bitwise_right_shift", "bitwise_xor", "copysign", "divide", "greater",
+                            "greater_equal", "hypot", "less", "less_equal", "logaddexp", "logical_and", "logical_or", "logical_xor", "maximum", "minimum", "multiply",
+                            "nextafter", "not_equal", "pow", "subtract")
+} | {"equal": "eq"}
+__all__ = [*UNARY, *BINARY, "ceil", "clip", "floor", "floor_divide", "imag", "positive", "remainder", "round", "sign", "trunc"]
+
+
+def _binary(name, operator):
+    def function(x1, x2, /):
+        return operator(*promoted(x1, x2))
+
+    function.__name__ = function.__qualname__ = name
+    function.__doc__ = f"The standard's ``{name}``: ``gradus.{operator.__name__}`` of two arrays, or of an array and a number, in the dtype they promote to."
+    return function
+
+
+globals().update({name: of_one_array(name, f"gradus.{of}", getattr(gradus, of)) for name, of in UNARY.items()})
+globals().update({name: _binary(name, getattr(gradus, of)) for name, of in BINARY.items()})
+
+
+def ceil(x, /):
+    """The least integer not below; integers as they are."""
+    return gradus.ceil(x) if isdtype(x.dtype, "real floating") else x.clone()
+
+
+def floor(x, /):
+    """The greatest integer not above; integers as they are."""
+    return gradus.floor(x) if isdtype(x.dtype, "real floating") else x.clone()
+
+
+def floor_divide(x1, x2, /):
+    """x1 / x2 rounded down. Of an infinity the quotient itself, where the operator has NaN."""
+    x1, x2 = promoted(x1, x2)
+    quotient = gradus.floor_divide(x1, x2)
+    return gradus.where(gradus.isinf(x1) | gradus.isinf(x2), x1 / x2, quotient) if isdtype(x1.dtype, "real floating") else quotient
+
+
+def remainder(x1, x2, /):
+    """x1 without multiples of x2, with x2's sign, that of zero too."""
+    x1, x2 = promoted(x1, x2)
+    rest = gradus.remainder(x1, x2)
+    return gradus.where(rest == 0, gradus.copysign(rest, x2), rest) if isdtype(x1.dtype, "real floating") else rest
+
+
+def trunc(x, /):
+    """The integer next to x towards 0; integers as they are."""
+    return gradus.trunc(x) if isdtype(x.dtype, "real floating") else x.clone()
+
+
+def round(x, /):
+    """The nearest integer, of two the even one; of complex numbers both parts."""
+    if isdtype(x.dtype, "complex floating"):
+        return gradus.complex(gradus.round(x.real), gradus.round(x.imag))
+    return gradus.round(x) if isdtype(x.dtype, "real floating") else x.clone()
+
+
+def imag(x, /):
+    """The imaginary part; 0 of real numbers."""
+    return gradus.imag(x) if isdtype(x.dtype, "complex floating") else gradus.zeros_like(x)
+
+
+def positive(x, /):
+    """A copy of x."""
+    return x.clone()
+
+
+def sign(x, /):
+    """-1, 0 or 1; of complex numbers x / abs(x), and 0 of 0. NaN stays."""
+    if isdtype(x.dtype, "complex floating"):
+        return gradus.sgn(x)
+    return gradus.where(gradus.isnan(x), x, gradus.sign(x)) if isdtype(x.dtype, "real floating") else gradus.sign(x)
+
+
+def clip(x, /, min=None, max=None):
+    """x where it lies between the bounds, and the next bound elsewhere, in x's dtype. A bound beyond an integer dtype bounds nothing."""
+    def bound(value):
+        if isinstance(value, gradus.Tensor) or value is None:
+            return value if value is None else value.to(x.dtype)
+        if isdtype(x.dtype, "integral"):
+            info = gradus.iinfo(x.dtype)
+            value = int(builtins.max(info.min, builtins.min(info.max, value)))
+        return gradus.tensor(value, dtype=x.dtype, device=x.device)
+
+    low, high = bound(min), bound(max)
+    return x.clone() if low is None and high is None else gradus.clamp(x, low, high)
+
+
+

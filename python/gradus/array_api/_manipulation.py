@@ -1,0 +1,111 @@
+"""Manipulation and indexing functions of the standard."""
+import gradus
+from gradus.array_api._types import promoted
+
+__all__ = ["broadcast_arrays", "broadcast_shapes", "broadcast_to", "concat", "expand_dims", "flip", "moveaxis", "permute_dims", "repeat", "reshape", "roll", "squeeze", "stack", "take",
+           "take_along_axis", "tile", "unstack"]
+
+
+def broadcast_arrays(*arrays):
+    """The arrays, expanded to the shape they broadcast to."""
+    return list(gradus.broadcast_tensors(*arrays))
+
+
+def broadcast_shapes(*shapes):
+    """The shape that shapes broadcast to."""
+    return tuple(gradus.broadcast_shapes(*shapes))
+
+
+def broadcast_to(x, /, shape):
+    """x expanded to a shape."""
+    return gradus.broadcast_to(x, shape)
+
+
+def concat(arrays, /, *, axis=0):
+    """Arrays one behind the other along an axis; None: flattened ones."""
+    arrays = promoted(*arrays)
+    return gradus.cat([x.reshape(-1) for x in arrays]) if axis is None else gradus.cat(arrays, axis)
+
+
+def expand_dims(x, /, axis=0):
+    """x with an axis of size 1 put in at each place."""
+    axes = (axis,) if isinstance(axis, int) else axis
+    n = x.ndim + len(axes)
+    for one in axes:
+        if not -n <= one < n:
+            raise IndexError(f"axis {one} is out of bounds for an array of {n} dimensions")
+    for one in sorted(one % n for one in axes):
+        x = x.unsqueeze(one)
+    return x
+
+
+def flip(x, /, *, axis=None):
+    """x with the order of the elements reversed along axes, or along all."""
+    return gradus.flip(x, tuple(range(x.ndim)) if axis is None else (axis,) if isinstance(axis, int) else axis)
+
+
+def moveaxis(x, source, destination, /):
+    """x with axes moved to other places."""
+    return gradus.moveaxis(x, source, destination)
+
+
+def permute_dims(x, /, axes):
+    """x with its axes in another order."""
+    return gradus.permute(x, axes)
+
+
+def repeat(x, repeats, /, *, axis=None):
+    """Each element as often as said, along an axis or flattened."""
+    return gradus.repeat_interleave(x, repeats.to(gradus.int64) if isinstance(repeats, gradus.Tensor) else repeats, axis)
+
+
+def reshape(x, /, shape, *, copy=None):
+    """x in another shape. copy: True always copies; ValueError: False, and it must."""
+    if copy is False:
+        try:
+            return x.view(shape)
+        except RuntimeError as error:
+            raise ValueError(str(error)) from None
+    return x.clone().reshape(shape) if copy else x.reshape(shape)
+
+
+def roll(x, /, shift, *, axis=None):
+    """x with the elements moved around along axes, or flattened."""
+    return gradus.roll(x, shift, axis)
+
+
+def squeeze(x, /, axis):
+    """x without axes of size 1. ValueError: one of them has another size."""
+    axes = (axis,) if isinstance(axis, int) else axis
+    for one in axes:
+        if x.shape[one] != 1:
+            raise ValueError(f"axis {one} has size {x.shape[one]}, not 1")
+    return gradus.squeeze(x, axes) if axes else x
+
+
+def stack(arrays, /, *, axis=0):
+    """Arrays of one shape as parts of a new axis."""
+    return gradus.stack(promoted(*arrays), axis)
+
+
+def take(x, indices, /, *, axis=None):
+    """The elements of an axis at a vector of indices."""
+    if axis is None and x.ndim != 1:
+        raise ValueError(f"an array of {x.ndim} dimensions needs an axis")
+    axis = 0 if axis is None else axis
+    return gradus.index_select(x, axis, gradus.where(indices < 0, indices + x.shape[axis], indices).reshape(-1)).reshape(*x.shape[:axis % x.ndim], *indices.shape, *x.shape[axis % x.ndim + 1:])
+
+
+def take_along_axis(x, indices, /, *, axis=-1):
+    """The elements of lines along an axis at indices of the same axis; the other axes broadcast."""
+    return gradus.take_along_dim(x, indices.to(gradus.int64), axis)
+
+
+def tile(x, repetitions, /):
+    """x as often as said along each axis."""
+    return gradus.tile(x, repetitions)
+
+
+def unstack(x, /, *, axis=0):
+    """The parts of an axis."""
+    return gradus.unbind(x, axis)

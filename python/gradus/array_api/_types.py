@@ -1,0 +1,114 @@
+"""Data types of the standard, and how they promote."""
+import builtins
+from typing import NamedTuple
+
+import gradus
+
+__all__ = ["astype", "can_cast", "finfo", "iinfo", "isdtype", "result_type"]
+
+SIGNED = (gradus.int8, gradus.int16, gradus.int32, gradus.int64)
+UNSIGNED = (gradus.uint8, gradus.uint16, gradus.uint32, gradus.uint64)
+REAL = (gradus.float32, gradus.float64)
+COMPLEX = (gradus.complex64, gradus.complex128)
+KINDS = {"bool": (gradus.bool,), "signed integer": SIGNED, "unsigned integer": UNSIGNED, "integral": SIGNED + UNSIGNED, "real floating": REAL, "complex floating": COMPLEX,
+         "numeric": SIGNED + UNSIGNED + REAL + COMPLEX}
+
+
+def isdtype(dtype, kind):
+    """True if the dtype is one, is of the named kind, or is of one of several kinds."""
+    if isinstance(kind, tuple):
+        return any(isdtype(dtype, one) for one in kind)
+    if isinstance(kind, str):
+        if kind not in KINDS:
+            raise ValueError(f"kind is one of {', '.join(KINDS)}, not '{kind}'")
+        return dtype in KINDS[kind]
+    return dtype == kind
+
+
+def of_number(dtype, number):
+    """The dtype of a Python number beside one of that dtype."""
+    if isinstance(number, builtins.complex):
+        return gradus.promote_types(dtype, gradus.complex64) if isdtype(dtype, ("real floating", "complex floating")) else gradus.get_default_dtype().to_complex()
+    if isinstance(number, float) and not isdtype(dtype, ("real floating", "complex floating")):
+        return gradus.get_default_dtype()
+    if isinstance(number, int) and not isinstance(number, builtins.bool) and dtype == gradus.bool:
+        return gradus.int64
+    return dtype
+
+
+def result_type(*arrays_and_dtypes):
+    """The dtype of a result of arrays, dtypes and Python numbers, in which an array without dimensions counts as any other."""
+    dtypes = [one.dtype if isinstance(one, gradus.Tensor) else one for one in arrays_and_dtypes if isinstance(one, (gradus.Tensor, gradus.dtype))]
+    if not dtypes:
+        raise ValueError("result_type takes at least one array or dtype")
+    result = dtypes[0]
+    for dtype in dtypes[1:]:
+        result = gradus.promote_types(result, dtype)
+    for number in arrays_and_dtypes:
+        if not isinstance(number, (gradus.Tensor, gradus.dtype)):
+            result = of_number(result, number)
+    return result
+
+
+def promoted(*arrays):
+    """Arrays and Python numbers as arrays of the dtype they have in common."""
+    dtype = result_type(*arrays)
+    device = next(one.device for one in arrays if isinstance(one, gradus.Tensor))
+    return [one.to(dtype) if isinstance(one, gradus.Tensor) else gradus.tensor(one, dtype=dtype, device=device) for one in arrays]
+
+
+def can_cast(from_, to, /):
+    """True if values may be cast by the rules of promotion."""
+    dtype = from_.dtype if isinstance(from_, gradus.Tensor) else from_
+    try:
+        return gradus.promote_types(dtype, to) == to
+    except RuntimeError:
+        return False
+
+
+def astype(x, dtype, /, *, copy=True, device=None):
+    """x as another dtype; a copy, unless copy is False and nothing changes. Of complex numbers the real part: the standard leaves that undefined."""
+    return x.to(device=device or x.device, dtype=dtype, copy=copy)
+
+
+def of_one_array(name, path, operator):
+    """The standard's function of that name, which is an operator of one array."""
+    def function(x, /):
+        return operator(x)
+
+    function.__name__ = function.__qualname__ = name
+    function.__doc__ = f"The standard's ``{name}``: ``{path}``."
+    return function
+
+
+class _FloatInfo(NamedTuple):
+    bits: int
+    eps: float
+    max: float
+    min: float
+    smallest_normal: float
+    dtype: gradus.dtype
+
+
+class _IntInfo(NamedTuple):
+    bits: int
+    max: int
+    min: int
+    dtype: gradus.dtype
+
+
+def _dtype_of(type):
+    return type.dtype if isinstance(type, gradus.Tensor) else type
+
+
+def finfo(type, /):
+    """The limits of a floating dtype, or of that of an array; of complex ones those of their parts."""
+    dtype = _dtype_of(type).to_real()
+    info = gradus.finfo(dtype)
+    return _FloatInfo(info.bits, info.eps, info.max, info.min, info.smallest_normal, dtype)
+
+
+def iinfo(type, /):
+    """The limits of an integer dtype, or of that of an array."""
+    info = gradus.iinfo(_dtype_of(type))
+    return _IntInfo(info.bits, info.max, info.min, _dtype_of(type))

@@ -1,0 +1,197 @@
+"""Reductions and normalizations of masked tensors under PyTorch's names: elements where `mask` is False do not count.
+
+A mask is a tensor of bool, or is taken as one, that broadcasts to the input; without one, all elements count. A masked element is replaced by what does not change the result, the identity of the
+operation; where all elements of a reduction are masked, its result has no meaning. dtype: of the result, the input's if it is absent.
+"""
+from gradus import _C
+from gradus.nn import functional as _F
+
+__all__ = ["amax", "amin", "argmax", "argmin", "cumprod", "cumsum", "log_softmax", "logaddexp", "logsumexp", "mean", "median", "norm", "normalize", "prod", "softmax", "softmin", "std", "sum", "var"]
+
+
+def _dims(dim, ndim):
+    """The dims counted from 0; all where dim is None or empty."""
+    if dim is None or dim == ():
+        return tuple(range(ndim))
+    found, limit = [], max(ndim, 1)
+    for d in dim if isinstance(dim, (tuple, list)) else (dim,):
+        if not -limit <= d < limit:
+            raise IndexError(f"Dimension out of range (expected to be in range of [{-limit}, {limit - 1}], but got {d})")
+        if d % limit in found:
+            raise RuntimeError(f"dim={d} appears multiple times in the list of dims")
+        found.append(d % limit)
+    return tuple(found)
+
+
+def _mask_of(input, mask):
+    """The mask as bool in the sizes of the input."""
+    if mask.dim() > input.dim():
+        raise IndexError("_input_mask expected broadcastable mask (got mask dimensionality higher than of the input)")
+    return (mask if mask.shape == input.shape else _C.broadcast_to(mask, input.shape)).to(_C.bool)
+
+
+def _filled(input, mask, value):
+    return input if mask is None else _C.where(_mask_of(input, mask), input, _C.full((), value, dtype=input.dtype, device=input.device))
+
+
+def _extreme(name, input, sign):
+    """The least number of the input's dtype for sign -1, the largest for 1."""
+    if input.is_floating_point():
+        return sign * float("inf")
+    if input.is_complex() or input.dtype == _C.bool:
+        raise NotImplementedError(f"identity of {name} on {input.dtype} input")
+    return _C.iinfo(input.dtype).max if sign > 0 else _C.iinfo(input.dtype).min
+
+
+def _sum_dtype(input, dtype):
+    narrow = dtype is None and input.dtype in (_C.bool, _C.uint8, _C.int8, _C.int16, _C.int32)
+    return _C.int64 if narrow else dtype or input.dtype
+
+
+def _count(input, dim, keepdim, mask):
+    elements = _C.ones(input.shape, dtype=_C.bool, device=input.device) if mask is None else _mask_of(input, mask)
+    return elements.sum(_dims(dim, input.dim()), keepdim)
+
+
+def sum(input, dim=None, *, keepdim=False, dtype=None, mask=None):
+    """The sum over dim, an integer or several, or over all dimensions; integers of less than 64 bits add up in int64.
+
+    >>> import gradus as torch
+    >>> torch.masked.sum(torch.tensor([1, 2, 3]), mask=torch.tensor([True, False, True]))
+    tensor(4)
+    """
+    return _C.sum(_filled(input, mask, 0), _dims(dim, input.dim()), bool(keepdim), dtype=_sum_dtype(input, dtype))
+
+
+def prod(input, dim=None, *, keepdim=False, dtype=None, mask=None):
+    """The product over dim, an integer or several, or over all dimensions; integers of less than 64 bits multiply in int64."""
+    result = _filled(input, mask, 1).to(_sum_dtype(input, dtype))
+    for d in sorted(_dims(dim, input.dim()), reverse=True):
+        result = result.prod(d, bool(keepdim))
+    return result
+
+
+def _scan(scan, identity, input, dim, dtype, mask):
+    dtype = dtype or input.dtype
+    return scan(_filled(input, mask, identity), _dims(dim, input.dim())[0], dtype=dtype).to(dtype)
+
+
+def cumsum(input, dim, *, dtype=None, mask=None):
+    """Running sums along dim, in which masked elements count as 0."""
+    return _scan(_C.cumsum, 0, input, dim, dtype, mask)
+
+
+def cumprod(input, dim, *, dtype=None, mask=None):
+    """Running products along dim, in which masked elements count as 1."""
+    return _scan(_C.cumprod, 1, input, dim, dtype, mask)
+
+
+def _of_extreme(name, input, sign, mask):
+    return input if mask is None else _filled(input, mask, _extreme(name, input, sign))
+
+
+def amax(input, dim=None, *, keepdim=False, dtype=None, mask=None):
+    """The largest element over dim, an integer or several, or over all dimensions."""
+    return _C.amax(_of_extreme("amax", input, -1, mask), _dims(dim, input.dim()), bool(keepdim)).to(dtype or input.dtype)
+
+
+def amin(input, dim=None, *, keepdim=False, dtype=None, mask=None):
+    """The least element over dim, an integer or several, or over all dimensions."""
+    return _C.amin(_of_extreme("amin", input, 1, mask), _dims(dim, input.dim()), bool(keepdim)).to(dtype or input.dtype)
+
+
+def argmax(input, dim=None, *, keepdim=False, dtype=None, mask=None):
+    """The place of the largest element along dim, or of all, in the input's dtype or in dtype."""
+    return _C.argmax(_of_extreme("argmax", input, -1, mask), dim, bool(keepdim)).to(dtype or input.dtype)
+
+
+def argmin(input, dim=None, *, keepdim=False, dtype=None, mask=None):
+    """The place of the least element along dim, or of all, in the input's dtype or in dtype."""
+    return _C.argmin(_of_extreme("argmin", input, 1, mask), dim, bool(keepdim)).to(dtype or input.dtype)
+
+
+def mean(input, dim=None, *, keepdim=False, dtype=None, mask=None):
+    """The mean over dim, an integer or several, or over all dimensions; NaN of no element. ValueError: the dtype is neither floating point nor complex."""
+    kind = dtype or input.dtype
+    if not (kind.is_floating_point or kind.is_complex):
+        source = "Input" if dtype is None else "Optional"
+        raise ValueError(f"mean(): Could not infer output dtype. {source} dtype must be either a floating point or complex dtype. Got: {kind}")
+    return sum(input, dim, keepdim=keepdim, dtype=kind, mask=mask) / _count(input, dim, bool(keepdim), mask)
+
+
+def median(input, dim=-1, *, keepdim=False, dtype=None, mask=None):
+    """The lower median along dim. ValueError: all integers of a line are masked."""
+    along = _dims(dim, input.dim())[0]
+    is_float = input.is_floating_point()
+    found = _C.nanmedian(_filled(input if is_float else input.to(_C.float32), mask, float("nan")), along, keepdim).values
+    if is_float:
+        return found
+    if found.isnan().any():
+        raise ValueError("masked median expects no fully masked out rows if dtype is not floating point")
+    return found.to(dtype or input.dtype)
+
+
+def logsumexp(input, dim=None, *, keepdim=False, dtype=None, mask=None):
+    """log(sum(exp(input))) over dim, an integer or several, or over all dimensions."""
+    least = 0 if mask is None else float("-inf") if input.is_complex() else _extreme("logsumexp", input, -1)
+    return _C.logsumexp(_filled(input, mask, least), _dims(dim, input.dim()), keepdim=keepdim).to(dtype or input.dtype)
+
+
+def logaddexp(input, other, *, dtype=None, input_mask=None, other_mask=None):
+    """log(exp(input) + exp(other)), elementwise, each with a mask of its own."""
+    return _C.logaddexp(_of_extreme("logaddexp", input, -1, input_mask), _of_extreme("logaddexp", other, -1, other_mask)).to(dtype or input.dtype)
+
+
+def norm(input, ord=2.0, dim=None, *, keepdim=False, dtype=None, mask=None):
+    """The vector norm of order `ord` over dim, an integer or several, or over all dimensions."""
+    identity = float("inf") if ord == float("-inf") else 0
+    return _C.linalg.vector_norm(_filled(input, mask, identity), ord, _dims(dim, input.dim()), bool(keepdim), dtype=dtype or input.dtype)
+
+
+def _variance(input, dim, unbiased, correction, keepdim, dtype, mask):
+    if unbiased is not None and correction is not None:
+        raise AssertionError("Only one of unbiased and correction may be given")
+    less = correction if correction is not None else 1 if unbiased is None else int(unbiased)
+    given = input.dtype if input.dtype.is_floating_point or input.dtype.is_complex else _C.float32
+    kind = dtype or given
+    inexact = kind if kind.is_floating_point or kind.is_complex else _C.float32
+    count = _count(input, dim, True, mask)
+    away = input - sum(input, dim, keepdim=True, dtype=kind, mask=mask) / count
+    total = sum(away * away.conj(), dim, keepdim=keepdim, dtype=inexact, mask=mask)
+    return (total / (count.reshape(total.shape) - less).clamp(min=0)).to(kind)
+
+
+def var(input, dim=None, unbiased=None, *, correction=None, keepdim=False, dtype=None, mask=None):
+    """The variance over dim, an integer or several, or over all dimensions: squares of differences from the mean, divided by the number of elements less the correction, 1 if it is absent and
+    `unbiased` is not False."""
+    return _variance(input, dim, unbiased, correction, keepdim, dtype, mask)
+
+
+def std(input, dim=None, unbiased=None, *, correction=None, keepdim=False, dtype=None, mask=None):
+    """The root of var."""
+    return _variance(input, dim, unbiased, correction, keepdim, dtype, mask).sqrt()
+
+
+def softmax(input, dim, *, dtype=None, mask=None):
+    """softmax along dim, 0 for masked elements; NaN where all are masked.
+
+    >>> import gradus as torch
+    >>> torch.masked.softmax(torch.tensor([1.0, 9.0, 1.0]), 0, mask=torch.tensor([True, False, True]))
+    tensor([0.5000, 0.0000, 0.5000])
+    """
+    return _F.softmax(_of_extreme("amax", input, -1, mask), _dims(dim, input.dim())[0], dtype=dtype or input.dtype)
+
+
+def log_softmax(input, dim, *, dtype=None, mask=None):
+    """log_softmax along dim, -inf for masked elements; NaN where all are masked."""
+    return _F.log_softmax(_of_extreme("amax", input, -1, mask), _dims(dim, input.dim())[0], dtype=dtype or input.dtype)
+
+
+def softmin(input, dim, *, dtype=None, mask=None):
+    """softmin along dim, 0 for masked elements; NaN where all are masked."""
+    return _F.softmin(_of_extreme("amin", input, 1, mask), _dims(dim, input.dim())[0], dtype=dtype or input.dtype)
+
+
+def normalize(input, ord, dim, *, eps=1e-12, dtype=None, mask=None):
+    """The input divided by the norms along dim, or by eps where they are less; 0 for masked elements."""
+    return _filled(input, mask, 0) / norm(input, ord, dim, keepdim=True, dtype=dtype, mask=mask).clamp(min=eps)

@@ -1,0 +1,124 @@
+"""How tensors and storages go to other processes: as the place of memory that both share.
+
+A descriptor goes by multiprocessing's own server, which the receiver asks for it. That takes several messages to and fro; ``send`` and ``receive``, for a pipe of
+one's own, pass it right behind the message.
+"""
+import os
+import socket
+import threading
+from multiprocessing.reduction import DupFd, ForkingPickler, recvfds, sendfds
+
+import gradus
+from gradus import _C
+from gradus._C import Tensor, UntypedStorage, _from_storage
+
+__all__ = ["init_reductions", "receive", "reduce_storage", "reduce_tensor", "send"]
+
+
+def _share(storage, tensor=None):
+    """The storage in shared memory; a copy there of one that has to stay where it is."""
+    from gradus.multiprocessing import new_name
+
+    try:
+        _C._share_storage(storage, new_name(), tensor)
+    except RuntimeError:
+        storage = storage.clone()
+        _C._share_storage(storage, new_name())
+    return storage
+
+
+def reduce_storage(storage):
+    """What makes the storage again in another process, over the same bytes."""
+    if storage.device.type != "cpu" or len(storage) == 0:
+        return storage.__reduce_ex__(2)
+    storage = _share(storage)
+    descriptor, name = _C._shared_place(storage)
+    if descriptor is not None:
+        return _open_descriptor, (_duplicate(storage, descriptor), len(storage))
+    _C._announce_shared(storage)
+    return _C._open_shared, (name, len(storage))
+
+
+def _open_descriptor(duplicate, nbytes):
+    descriptor = duplicate.detach()
+    try:
+        return _C._open_shared(descriptor, nbytes)
+    finally:
+        os.close(descriptor)
+
+
+def reduce_tensor(tensor):
+    """What makes the tensor again in another process, over the same bytes."""
+    if tensor.requires_grad and not tensor.is_leaf:
+        raise RuntimeError("Cowardly refusing to serialize non-leaf tensor which requires_grad, since autograd does not support crossing process "
+                           "boundaries.  If you just want to transfer the data, call detach() on the tensor before serializing (e.g., putting it "
+                           "on the queue).")
+    if tensor.device.type != "cpu":
+        return tensor.__reduce_ex__(2)
+    storage = _share(tensor.untyped_storage(), tensor) if tensor.untyped_storage().nbytes() else tensor.untyped_storage()
+    return _rebuild_tensor, (type(tensor), storage, tensor.storage_offset(), tuple(tensor.shape), tensor.stride(), tensor.dtype, tensor.requires_grad)
+
+
+def _rebuild_tensor(kind, storage, offset, size, stride, dtype, requires_grad):
+    tensor = _from_storage(storage, offset, size, stride, dtype)
+    return tensor.requires_grad_(requires_grad) if kind is Tensor else kind(tensor, requires_grad)
+
+
+# ---- Through a pipe of one's own --------------------------------------------------------------------------------------------------------------
+
+_AT_ONCE = 200  # The system passes at most 253 descriptors with a message.
+_message = threading.local()  # storages: what is sent by descriptors; descriptors: what was received.
+
+
+class _Passed:
+    """A descriptor that follows the message, by its number."""
+
+    def __init__(self, number):
+        self.number = number
+
+    def detach(self):
+        return _message.descriptors.pop(self.number)
+
+
+def _duplicate(storage, descriptor):
+    sent = getattr(_message, "storages", None)
+    if sent is None:
+        return DupFd(descriptor)
+    sent.append((storage, descriptor))
+    return _Passed(len(sent) - 1)
+
+
+def send(pipe, obj):
+    """Sends an object through a connection that is a socket; the other end calls receive."""
+    _message.storages = sent = []
+    try:
+        content = ForkingPickler.dumps(obj)
+    finally:
+        _message.storages = None
+    pipe.send_bytes(len(sent).to_bytes(4, "little"))
+    pipe.send_bytes(content)
+    with socket.socket(fileno=os.dup(pipe.fileno())) as connection:
+        for at in range(0, len(sent), _AT_ONCE):
+            sendfds(connection, [descriptor for _, descriptor in sent[at:at + _AT_ONCE]])
+
+
+def receive(pipe):
+    """The object that the other end of a connection has sent. EOFError when there is none, and no more."""
+    count, content, received = int.from_bytes(pipe.recv_bytes(), "little"), pipe.recv_bytes(), []
+    try:
+        with socket.socket(fileno=os.dup(pipe.fileno())) as connection:
+            while len(received) < count:
+                received += recvfds(connection, min(_AT_ONCE, count - len(received)))
+        _message.descriptors = dict(enumerate(received))
+        received = []
+        return ForkingPickler.loads(content)
+    finally:
+        for descriptor in (*received, *_message.__dict__.pop("descriptors", {}).values()):
+            os.close(descriptor)
+
+
+def init_reductions():
+    """Tells multiprocessing how tensors are sent."""
+    ForkingPickler.register(Tensor, reduce_tensor)
+    ForkingPickler.register(gradus.nn.Parameter, reduce_tensor)
+    ForkingPickler.register(UntypedStorage, reduce_storage)

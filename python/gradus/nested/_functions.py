@@ -1,0 +1,484 @@
+"""What functions and methods of tensors do with nested tensors.
+
+Every function here runs with overrides off: a nested tensor is the tensor of its values, whose dimension d - 1 is dimension d of the nested one. `func` is the function
+of the library that was called; what it needs besides is where sequences begin and end. Dimension 0, of the sequences, is not one of the values.
+"""
+import gradus
+from gradus import _C
+from gradus._C import Size, Tensor
+
+from ._size import SymInt
+from ._tensor import Jagged, NestedTensor, nested
+
+__all__ = ["call", "to_padded_tensor", "view"]
+
+
+def call(func, args, kwargs):
+    """The result of a function of the library that got nested tensors. NotImplementedError: it has no meaning for them here."""
+    name = func.__name__
+    if name in ("__get__", "__set__"):
+        get = _PROPERTIES.get(func.__self__.__name__)
+        return get(*args) if get and name == "__get__" else _wrapped(func(*args), args[0])
+    if "input" in kwargs and not args:
+        args, kwargs = (kwargs["input"],), {k: v for k, v in kwargs.items() if k != "input"}
+    if kwargs.get("out") is not None:
+        raise NotImplementedError(f"{name}(): out= is not supported for nested tensors of layout torch.jagged")
+    if name in _POINTWISE:
+        return _pointwise(func, *args, **kwargs)
+    function = _FUNCTIONS.get(name)
+    if function is None:
+        raise NotImplementedError(f"{name}(): not implemented for nested tensors of layout torch.jagged")
+    return function(func, *args, **kwargs)
+
+
+# ---- Sizes ------------------------------------------------------------------------------------------------------------------------
+
+
+def _ndim(nt):
+    return nt.ndim + 1
+
+
+def _shape(nt):
+    """The sizes of a tensor, nested or not."""
+    if not isinstance(nt, NestedTensor):
+        return nt.shape
+    inner, ragged = nt.shape, nt._ragged_idx - 1
+    return Size((len(nt._jagged), *inner[:ragged], nt._jagged.size, *inner[ragged + 1:]))
+
+
+def _stride(func, nt, dim=None):
+    strides = nt.stride()
+    strides = (nt._jagged.size * strides[nt._ragged_idx - 1], *strides)
+    return strides if dim is None else strides[_dim(dim, len(strides))]
+
+
+def _dim(dim, ndim):
+    if not -ndim <= dim < ndim:
+        raise IndexError(f"Dimension out of range (expected to be in range of [{-ndim}, {ndim - 1}], but got {dim})")
+    return dim % ndim
+
+
+def _dense_dim(func, nt, dim, ndim=None):
+    """A dimension from 0 on, which is neither that of the sequences nor the ragged one."""
+    dim = _dim(dim, ndim or _ndim(nt))
+    if dim in (0, nt._ragged_idx):
+        raise RuntimeError(f"{func.__name__}(): not supported for NestedTensor on {'ragged dim' if dim else 'dim=0'}")
+    return dim
+
+
+# ---- Sequences --------------------------------------------------------------------------------------------------------------------
+
+
+def _wrapped(result, like, ragged_idx=None):
+    """Tensors of a result as nested tensors with the sequences of another; what else it has stays."""
+    for t in result if isinstance(result, (tuple, list)) else (result,):
+        if isinstance(t, Tensor):
+            nested(t, like._jagged.to(t.device), ragged_idx or like._ragged_idx)
+    return result
+
+
+def _sequences(nt):
+    """The sequences as views of the values."""
+    dim, spans = nt._ragged_idx - 1, nt._jagged.spans
+    if nt._jagged.lengths is None and sum(length for _, length in spans) == nt.shape[dim] and min((length for _, length in spans), default=0) >= 0:
+        return nt.split([length for _, length in spans], dim) if spans else ()
+    return tuple(nt.narrow(dim, start, length) for start, length in spans)
+
+
+def _joined(sequences, like, ragged_idx=None):
+    """Sequences with the lengths of another nested tensor's as a nested tensor, which begins where the first sequence does."""
+    ragged_idx = ragged_idx or like._ragged_idx
+    return nested(gradus.cat(sequences, ragged_idx - 1), _compact(like._jagged), ragged_idx)
+
+
+def _compact(jagged):
+    """The same lengths with no rows between the sequences."""
+    return jagged if jagged.lengths is None else Jagged(gradus.nn.functional.pad(jagged.lengths.cumsum(0), (1, 0)))
+
+
+def _padded(nt, padding, length=None):
+    """(sequences, …, length, …), the longest if None, filled up with padding."""
+    if nt._jagged.lengths is not None:
+        raise RuntimeError("to_padded_tensor(): not supported for nested tensors with holes")
+    length, ragged = nt._jagged.longest if length is None else length, nt._ragged_idx
+    values = nt.movedim(ragged - 1, 0)
+    exact = float(padding) == padding or padding != padding
+    padded = _C._jagged_to_padded_dense_forward(values, [nt._jagged.offsets], [length], float(padding) if exact else 0.0)
+    if not exact:  # an integer that no float64 is
+        inside = gradus.arange(length, device=nt.device) < nt._jagged.offsets.diff().unsqueeze(1)
+        padded = padded.masked_fill(inside.logical_not().reshape(*inside.shape, *[1] * (padded.ndim - 2)), padding)
+    return padded.movedim(1, ragged)
+
+
+def _unpadded(dense, like):
+    """The nested tensor with the sequences of another whose padded tensor is given."""
+    ragged = like._ragged_idx
+    values = _C._padded_dense_to_jagged_forward(dense.movedim(ragged, 1), [like._jagged.offsets], like.shape[ragged - 1])
+    return nested(values.movedim(0, ragged - 1), like._jagged, ragged)
+
+
+def to_padded_tensor(nt, padding, output_size=None):
+    """See gradus.nested.to_padded_tensor."""
+    sizes, ragged = nt.shape, nt._ragged_idx
+    if output_size is not None and (len(output_size) != len(sizes) or any(d != ragged and output_size[d] != sizes[d] for d in range(len(sizes)))):
+        raise RuntimeError(f"to_padded_tensor(): output_size {tuple(output_size)} may differ from {tuple(sizes)} along the ragged dimension only")
+    with _C.DisableTorchFunctionSubclass():
+        return _padded(nt, padding, None if output_size is None else output_size[ragged])
+
+
+# ---- Elementwise ------------------------------------------------------------------------------------------------------------------
+
+
+def _mismatch(func, *tensors):
+    shapes = " and ".join(str(tuple(_shape(t)) if all(isinstance(t, NestedTensor) for t in tensors) else _shape(t)) for t in tensors)
+    return RuntimeError(f"cannot call binary pointwise function {func.__name__}.Tensor with inputs of shapes {shapes}")
+
+
+def _spread(func, dense, nt, order):
+    """A dense tensor as it broadcasts to the values of a nested one."""
+    if dense.ndim == 0:
+        return dense
+    if dense.ndim > _ndim(nt):
+        raise NotImplementedError("NYI: broadcasting NT with T with larger dim")
+    ragged = nt._ragged_idx
+    dense = dense.reshape((1,) * (_ndim(nt) - dense.ndim) + dense.shape)
+    sequences, rows = dense.shape[0], dense.shape[ragged]
+    if (sequences, rows) == (1, 1):
+        return dense.squeeze(0)
+    if sequences == len(nt._jagged) and rows == 1:
+        at = gradus.arange(nt.shape[ragged - 1], device=nt.device)
+        sequence = gradus.searchsorted(nt._jagged.offsets, at, right=True).sub(1).clamp(0, sequences - 1)
+        return dense.squeeze(ragged).index_select(0, sequence).movedim(0, ragged - 1)
+    if sequences == len(nt._jagged) and rows == nt._jagged.longest and nt._jagged.lengths is None:
+        return _unpadded(dense, nt)
+    raise _mismatch(func, *order)
+
+
+def _pointwise(func, *args, **kwargs):
+    """Elements of the result are computed from those at their place: nested tensors must have the same sequences, others broadcast to them."""
+    tensors = [t for t in (*args, *kwargs.values()) if isinstance(t, Tensor)]
+    like = next(t for t in tensors if isinstance(t, NestedTensor))
+    if func.__name__.endswith("_") and args[0] is not like:
+        raise _mismatch(func, *tensors)
+
+    def values(x):
+        if isinstance(x, SymInt):
+            raise RuntimeError(f"NestedTensor {func.__name__}: invalid argument {x}")
+        if not isinstance(x, Tensor):
+            return x
+        if not isinstance(x, NestedTensor):
+            return _spread(func, x, like, tensors)
+        if (x._jagged.size, x._ragged_idx, x.ndim) != (like._jagged.size, like._ragged_idx, like.ndim):
+            raise _mismatch(func, *tensors)
+        return x
+
+    return _wrapped(func(*map(values, args), **{name: values(x) for name, x in kwargs.items()}), like)
+
+
+# ---- Reductions -------------------------------------------------------------------------------------------------------------------
+
+
+def _lowest(dtype):
+    return -gradus.inf if dtype.is_floating_point else 0 if dtype is gradus.bool else gradus.iinfo(dtype).min
+
+
+def _highest(dtype):
+    return gradus.inf if dtype.is_floating_point else 1 if dtype is gradus.bool else gradus.iinfo(dtype).max
+
+
+_IDENTITIES = {"sum": lambda dtype: 0, "mean": lambda dtype: 0, "any": lambda dtype: 0, "prod": lambda dtype: 1, "all": lambda dtype: 1,
+               "amax": _lowest, "max": _lowest, "argmax": _lowest, "amin": _highest, "min": _highest, "argmin": _highest}
+
+
+def _reduction(func, nt, dim=None, keepdim=False, **options):
+    if isinstance(dim, Tensor):  # max and min of two tensors
+        return _pointwise(func, nt, dim)
+    ndim, ragged, name = _ndim(nt), nt._ragged_idx, func.__name__
+    if dim is None or dim == () or dim == []:
+        result = func(_joined(_sequences(nt), nt) if nt._jagged.lengths is not None else nt, **options)
+        return result.reshape((1,) * ndim) if keepdim else result
+    dims = {_dim(d, ndim) for d in (dim if isinstance(dim, (tuple, list)) else (dim,))}
+    dense = dims - {0, ragged}
+    if 0 in dims and ragged not in dims:
+        raise RuntimeError(f"{name}(): reducing along the batch dimension but not the ragged dimension is not supported for nested tensors")
+    if ragged in dims and nt._jagged.lengths is not None:
+        raise RuntimeError(f"{name}(): reducing across the ragged dimension is not supported for non-contiguous nested tensors with holes")
+    if ragged in dims and 0 not in dims and dense:
+        raise RuntimeError(f"{name}(): reducing along a ragged and non-batch dimension is not supported for nested tensors")
+    inner = [d - 1 for d in sorted(dims - {0})] if isinstance(dim, (tuple, list)) else _dim(dim, ndim) - 1
+    if 0 in dims:
+        result = func(nt, inner, keepdim, **options)
+        return result.unsqueeze(0) if keepdim else result
+    if ragged not in dims:
+        return _wrapped(func(nt, inner, keepdim, **options), nt, ragged if keepdim else ragged - sum(d < ragged for d in dense))
+    if name == "mean" and (nt.is_floating_point() or nt.is_complex() or options.get("dtype") is not None):
+        lengths = nt._jagged.offsets.diff()
+        return _padded(nt, 0).sum(ragged, keepdim, **options) / lengths.reshape(-1, *[1] * (ndim - 1 - (not keepdim)))
+    return func(_padded(nt, _IDENTITIES[name](nt.dtype)), [ragged] if isinstance(dim, (tuple, list)) else ragged, keepdim, **options)
+
+
+def _softmax(func, nt, dim=None, *args, **kwargs):
+    """Along a dimension of the elements, or along the sequences."""
+    if dim is None:
+        raise RuntimeError(f"{func.__name__}(): a NestedTensor needs a dim")
+    dim = _dim(dim, _ndim(nt))
+    if dim == 0:
+        raise RuntimeError(f"{func.__name__}(): not supported when reducing across the batch dimension for NestedTensor")
+    if dim != nt._ragged_idx:
+        return _wrapped(func(nt, dim - 1, *args, **kwargs), nt)
+    if nt._jagged.lengths is not None:
+        raise RuntimeError(f"{func.__name__}(): not supported where lengths is not None if reducing across the ragged dimension for NestedTensor")
+    return _unpadded(func(_padded(nt, -gradus.inf), dim, *args, **kwargs), nt)
+
+
+def _along(func, nt, dim, *args, **kwargs):
+    """What is computed along one dimension of the elements."""
+    return _wrapped(func(nt, _dense_dim(func, nt, dim) - 1, *args, **kwargs), nt)
+
+
+# ---- Networks ---------------------------------------------------------------------------------------------------------------------
+
+
+def _linear(func, input, weight, bias=None):
+    if not isinstance(input, NestedTensor) or input._ragged_idx == input.ndim:
+        raise ValueError("NestedTensor linear_default(input: jt, weight: t, bias: t?): expected input to be a contiguous jagged layout NestedTensor")
+    return _wrapped(func(input, weight, bias), input)
+
+
+def _matmul(func, self, other):
+    """With a matrix for all sequences, with one for each of them, or the products of the sequences of two tensors along their ragged dimension."""
+    left = tuple(_shape(self)) if isinstance(self, NestedTensor) else self.shape
+    wrong = RuntimeError(f"{func.__name__}(): not supported between inputs of shapes {left} and {_shape(other)}")
+    if not isinstance(self, NestedTensor):
+        raise wrong
+    last = self.ndim  # of the nested tensor
+    if isinstance(other, NestedTensor):
+        if self._jagged.size != other._jagged.size or self.ndim != other.ndim or (self._ragged_idx, other._ragged_idx) not in {(last, last - 1), (last - 2, last - 2)}:
+            raise wrong
+        products = [func(a, b) for a, b in zip(_sequences(self), _sequences(other))]
+        return gradus.stack(products) if self._ragged_idx == last else _joined(products, self)
+    if self._ragged_idx == last:
+        raise wrong
+    if other.ndim == 2:
+        return _wrapped(self.matmul(other), self)
+    if other.ndim != last + 1 or other.shape[0] != len(self._jagged) or self._ragged_idx != last - 1:
+        raise wrong
+    return _joined([a.matmul(b) for a, b in zip(_sequences(self), other)], self)
+
+
+def _norm(func, input, normalized_shape, *args, **kwargs):
+    if len(normalized_shape) >= _ndim(input) - input._ragged_idx:
+        raise RuntimeError(f"{func.__name__}(): normalization over the ragged dimension is not supported for NestedTensor")
+    return _wrapped(func(input, normalized_shape, *args, **kwargs), input)
+
+
+def _embedding(func, weight, indices, *args, **kwargs):
+    return _wrapped(func(weight, indices, *args, **kwargs), indices)
+
+
+def _attention(func, query, key, value, attn_mask=None, dropout_p=0.0, is_causal=False, **kwargs):
+    """Each sequence attends to itself, or to that of the same number."""
+    if not all(isinstance(t, NestedTensor) for t in (query, key, value)):
+        raise ValueError("Expected query, key, and value to be nested tensors, but got "
+                         f"query.is_nested: {isinstance(query, NestedTensor)}, key.is_nested: {isinstance(key, NestedTensor)}, "
+                         f"and value.is_nested: {isinstance(value, NestedTensor)} instead.")
+    if attn_mask is not None:
+        raise ValueError("Masks are not yet supported!")
+    if len(query._jagged) != len(key._jagged) or key._jagged.size != value._jagged.size:
+        raise RuntimeError(f"scaled_dot_product_attention(): not supported between sequences of shapes {tuple(_shape(query))}, {tuple(_shape(key))} and {tuple(_shape(value))}")
+    rows = [func(*qkv, None, dropout_p, is_causal, **kwargs) for qkv in zip(_sequences(query), _sequences(key), _sequences(value))]
+    return _joined(rows, query)
+
+
+# ---- Views ------------------------------------------------------------------------------------------------------------------------
+
+
+def _sizes(args):
+    return tuple(args[0]) if len(args) == 1 and isinstance(args[0], (tuple, list)) else args
+
+
+def view(func, nt, *sizes):
+    """view, reshape and expand: the sequences and the ragged dimension stay where they are; -1 stands for each of them."""
+    given, old, end = _sizes(sizes), _shape(nt), nt._ragged_idx + 1
+    if len(given) < 2 or len(given) < end or any(new not in (size, -1) for new, size in zip(given[:end], old)):
+        raise RuntimeError(f"view(): cannot view shape {tuple(old)} as {list(given)}")
+    return _wrapped(func(nt, (*nt.shape[:end - 1], *given[end:])), nt)
+
+
+def _flatten(func, nt, start_dim=0, end_dim=-1):
+    start, end = _dense_dim(func, nt, start_dim), _dense_dim(func, nt, end_dim)
+    if start < nt._ragged_idx < end:
+        raise RuntimeError("flatten(): not supported for NestedTensor on ragged dim")
+    return nt if start == end else _wrapped(func(nt, start - 1, end - 1), nt, nt._ragged_idx - (end - start if end < nt._ragged_idx else 0))
+
+
+def _unflatten(func, nt, dim, sizes):
+    dim = _dense_dim(func, nt, dim)
+    return _wrapped(func(nt, dim - 1, sizes), nt, nt._ragged_idx + (len(sizes) - 1 if dim < nt._ragged_idx else 0))
+
+
+def _transpose(func, nt, dim0, dim1):
+    a, b = sorted((_dim(dim0, _ndim(nt)), _dim(dim1, _ndim(nt))))
+    if a == 0 and a != b:
+        raise ValueError("Transpose is not supported on the batch dimension for jagged NT")
+    if a == 0:
+        return nt
+    return _wrapped(nt.transpose(a - 1, b - 1), nt, {a: b, b: a}.get(nt._ragged_idx))
+
+
+def _permute(func, nt, *dims, **named):
+    dims, ndim = _sizes(dims or tuple(named.values())), _ndim(nt)
+    if len(dims) != ndim:
+        raise ValueError(f"permute(): number of dimensions in the tensor input ({ndim}) does not match the length of the desired ordering of dimensions ({len(dims)}).")
+    dims = [_dim(d, ndim) for d in dims]
+    if len(set(dims)) != ndim:
+        raise ValueError("permute(): duplicate dims are not allowed.")
+    if nt._jagged.lengths is not None:
+        raise ValueError("permute(): not supported on jagged layout nested tensor with holes")
+    if dims[0] != 0:
+        raise ValueError("Permute is not supported on the batch dimension for jagged NT")
+    return _wrapped(func(nt, [d - 1 for d in dims[1:]]), nt, dims.index(nt._ragged_idx))
+
+
+def _squeeze(func, nt, dim=None):
+    if dim is None:
+        raise NotImplementedError("squeeze(): a NestedTensor needs a dim")
+    dim = _dense_dim(func, nt, dim)
+    return _wrapped(func(nt, dim - 1), nt, nt._ragged_idx - (dim < nt._ragged_idx and nt.shape[dim - 1] == 1))
+
+
+def _unsqueeze(func, nt, dim):
+    dim = _dim(dim, _ndim(nt) + 1)
+    if dim == 0:
+        raise RuntimeError("unsqueeze(): not supported for NestedTensor on dim=0")
+    return _wrapped(func(nt, dim - 1), nt, nt._ragged_idx + (dim <= nt._ragged_idx))
+
+
+def _unbind(func, nt, dim=0):
+    if dim != 0:
+        raise RuntimeError("unbind(): only supported for NestedTensor on dim=0")
+    return _sequences(nt)
+
+
+def _select(func, nt, dim, index):
+    if _dim(dim, _ndim(nt)) == 0:
+        if not -len(nt._jagged) <= index < len(nt._jagged):
+            raise IndexError(f"select(): index {index} out of range for tensor of size {_shape(nt)} at dimension 0")
+        return nt.narrow(nt._ragged_idx - 1, *nt._jagged.spans[index])
+    dim = _dense_dim(func, nt, dim)
+    return _wrapped(nt.select(dim - 1, index), nt, nt._ragged_idx - (dim < nt._ragged_idx))
+
+
+def _split(func, nt, sizes, dim=0):
+    return _wrapped(func(nt, sizes, _dense_dim(func, nt, dim) - 1), nt)
+
+
+def _chunk(func, nt, chunks, dim=0):
+    """Along the elements, or so many parts of the sequences."""
+    if _dim(dim, _ndim(nt)) != 0 or nt._jagged.lengths is not None:
+        return _split(func, nt, chunks, dim)
+    offsets, step = nt._jagged.offsets, -(-len(nt._jagged) // chunks)
+    bounds = [offsets[i:i + step + 1] for i in range(0, len(nt._jagged), step)]
+    rows = nt._jagged.spans[::step]
+    ends = [start for start, _ in rows[1:]] + [sum(nt._jagged.spans[-1])]
+    return tuple(nested(nt.narrow(nt._ragged_idx - 1, start, end - start), Jagged(part - start), nt._ragged_idx) for part, (start, _), end in zip(bounds, rows, ends))
+
+
+def _narrow(func, nt, dim, start, length):
+    return _along(func, nt, dim, start, length)
+
+
+def _getitem(func, nt, index):
+    """A sequence, or a part of it; otherwise integers, slices and None for the dimensions of the elements."""
+    index = index if isinstance(index, tuple) else (index,)
+    if any(isinstance(i, (Tensor, list)) for i in index):
+        raise NotImplementedError("__getitem__(): a NestedTensor is indexed by integers, slices, None and ... only")
+    if index and isinstance(index[0], int):
+        return _select(gradus.select, nt, 0, index[0])[index[1:]]
+    if Ellipsis in index:
+        at = index.index(Ellipsis)
+        missing = _ndim(nt) - sum(i is not None for i in index) + 1
+        index = (*index[:at], *[slice(None)] * missing, *index[at + 1:])
+    dim, ragged = 0, nt._ragged_idx
+    for i in index:
+        if dim == 0 and i is None:
+            raise RuntimeError("unsqueeze(): not supported for NestedTensor on dim=0")
+        if dim in (0, nt._ragged_idx) and i is not None and i != slice(None):
+            function = "slice" if isinstance(i, slice) else "select"
+            raise RuntimeError(f"{function}(): not supported for NestedTensor on {'ragged dim' if dim else 'dim=0'}")
+        if dim <= nt._ragged_idx:
+            ragged += (i is None) - isinstance(i, int)
+        dim += i is not None
+    return _wrapped(func(nt, index[1:]), nt, ragged)
+
+
+def _join(func, tensors, dim=0):
+    """cat and stack along a dimension of the elements."""
+    name, like = func.__name__, next(t for t in tensors if isinstance(t, NestedTensor))
+    if not all(isinstance(t, NestedTensor) for t in tensors):
+        raise RuntimeError(f"{name}(): expected all nested tensors inputs")
+    if any((t._jagged.size, t._ragged_idx) != (like._jagged.size, like._ragged_idx) for t in tensors):
+        raise RuntimeError(f"{name}(): expected all nested tensors to have the same nested structure")
+    if name == "stack":
+        dim = _dim(dim, _ndim(like) + 1)
+        if dim == 0:
+            raise RuntimeError("stack(): not supported for NestedTensor on dim=0")
+        return _wrapped(func(tensors, dim - 1), like, like._ragged_idx + (dim <= like._ragged_idx))
+    return _wrapped(func(tensors, _dense_dim(func, like, dim) - 1), like)
+
+
+def _grad(func, outputs, inputs, *args, **kwargs):
+    """autograd.grad: gradients of nested tensors are nested."""
+    grads = func(outputs, inputs, *args, **kwargs)
+    for grad, t in zip(grads, inputs if isinstance(inputs, (tuple, list)) else (inputs,)):
+        if isinstance(t, NestedTensor):
+            _wrapped(grad, t)
+    return grads
+
+
+def _contiguous(func, nt, *args, **kwargs):
+    if nt._jagged.lengths is not None:
+        return _joined(_sequences(nt), nt)
+    return _wrapped(func(nt, *args, **kwargs), nt)
+
+
+def _is_contiguous(func, nt, *args, **kwargs):
+    return nt._jagged.lengths is None and func(nt, *args, **kwargs)
+
+
+# ---- Tables -----------------------------------------------------------------------------------------------------------------------
+
+
+def _size(func, nt, dim=None):
+    return _shape(nt) if dim is None else _shape(nt)[_dim(dim, _ndim(nt))]
+
+
+def _no_permutation(nt):
+    raise ValueError("Permute is not supported on the batch dimension for jagged NT")
+
+
+_PROPERTIES = {"shape": _shape, "ndim": _ndim, "is_nested": lambda nt: True, "layout": lambda nt: gradus.jagged, "mT": lambda nt: _transpose(None, nt, -2, -1),
+               "T": _no_permutation, "H": _no_permutation}
+
+# Their results have the sequences of what they get, in place or not.
+_POINTWISE = frozenset("""
+abs absolute acos acosh add addcdiv addcmul alpha_dropout angle arccos arccosh arcsin arcsinh arctan arctan2 arctanh asin asinh atan atan2 atanh bernoulli bfloat16 bitwise_and
+bitwise_left_shift bitwise_not bitwise_or bitwise_right_shift bitwise_xor bool byte ceil celu char clamp clamp_max clamp_min clip clone conj conj_physical copy_ copysign cos cosh cpu
+cuda deg2rad detach digamma div divide double dropout elu empty_like eq erf erfc erfinv exp exp2 expm1 fill fill_ fix float float_power floor floor_divide fmax fmin fmod frac full_like gcd
+ge gelu greater greater_equal gt half hardshrink hardsigmoid hardswish hardtanh heaviside hypot i0 igamma igammac imag int isclose isfinite isinf isnan isneginf isposinf isreal lcm
+ldexp le leaky_relu lerp less less_equal lgamma log log10 log1p log2 logaddexp logaddexp2 logical_and logical_not logical_or logical_xor logit logsigmoid long lt masked_fill maximum minimum
+mish mul multiply mvlgamma nan_to_num ne neg negative nextafter normal_ not_equal ones_like polygamma positive pow rad2deg rand_like randint_like randn_like real reciprocal relu relu6
+remainder requires_grad_ round rrelu rsqrt rsub selu sgn short sigmoid sign signbit silu sin sinc sinh softplus softshrink softsign sqrt square sub subtract tan tanh tanhshrink
+threshold to true_divide trunc type type_as uniform_ where xlogy zero_ zeros_like
+""".split())
+_IN_PLACE = frozenset(name + "_" for name in _POINTWISE if not name.endswith("_"))
+_POINTWISE |= _IN_PLACE
+
+_FUNCTIONS = {
+    **dict.fromkeys(_IDENTITIES, _reduction), "softmax": _softmax, "log_softmax": _softmax, "softmin": _softmax, "cumsum": _along, "cumprod": _along,
+    "linear": _linear, "matmul": _matmul, "bmm": _matmul, "layer_norm": _norm, "rms_norm": _norm, "embedding": _embedding, "scaled_dot_product_attention": _attention,
+    "view": view, "reshape": view, "expand": view, "flatten": _flatten, "unflatten": _unflatten, "transpose": _transpose, "swapaxes": _transpose, "swapdims": _transpose,
+    "permute": _permute, "squeeze": _squeeze, "unsqueeze": _unsqueeze, "unbind": _unbind, "select": _select, "split": _split, "split_with_sizes": _split, "tensor_split": _split,
+    "chunk": _chunk, "narrow": _narrow, "__getitem__": _getitem, "cat": _join, "concat": _join, "concatenate": _join, "stack": _join, "contiguous": _contiguous,
+    "is_contiguous": _is_contiguous, "size": _size, "stride": _stride, "grad": _grad, "_autograd_grad": _grad,
+}

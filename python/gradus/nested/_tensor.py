@@ -1,0 +1,189 @@
+"""NestedTensor: sequences of different lengths as one tensor.
+
+A subclass of Tensor, not a layout of the library in C: its sizes have one that is no number. Its elements are the packed values, so that gradients, hooks and
+kernels see an ordinary tensor; __torch_function__ gives every call that takes one to gradus.nested._functions, inside of which it is the tensor of its values.
+"""
+import math
+
+import gradus
+from gradus import _utils
+from gradus._C import DisableTorchFunctionSubclass, Tensor
+
+from ._size import ragged_size
+
+__all__ = ["Jagged", "NestedTensor", "nested"]
+
+
+class Jagged:
+    """How a dimension is divided into sequences: sequence b is lengths[b] rows from offsets[b] on, without lengths those up to offsets[b + 1]."""
+
+    __slots__ = ("offsets", "lengths", "size", "_shortest", "_longest", "_spans")
+
+    def __init__(self, offsets, lengths=None, shortest=None, longest=None):
+        if offsets.dim() != 1:
+            raise AssertionError(f"offsets must be 1D, but got {offsets.dim()}D")
+        if lengths is not None and lengths.shape[0] != offsets.shape[0] - 1:
+            raise AssertionError(f"offsets and lengths batch sizes must match: offsets.shape[0] - 1 = {offsets.shape[0] - 1}, lengths.shape[0] = {lengths.shape[0]}")
+        self.offsets, self.lengths, self._shortest, self._longest = offsets, lengths, shortest, longest
+        self.size = ragged_size(offsets if lengths is None else lengths)
+        self._spans = None
+
+    def __len__(self):
+        return self.offsets.shape[0] - 1
+
+    @property
+    def spans(self):
+        """(first row, length) of every sequence."""
+        if self._spans is None:
+            starts = self.offsets.tolist()
+            lengths = [end - start for start, end in zip(starts, starts[1:])] if self.lengths is None else self.lengths.tolist()
+            self._spans = list(zip(starts, lengths))
+        return self._spans
+
+    @property
+    def longest(self):
+        if self._longest is None:
+            self._longest = max((length for _, length in self.spans), default=0)
+        return self._longest
+
+    @property
+    def shortest(self):
+        if self._shortest is None:
+            self._shortest = min((length for _, length in self.spans), default=0)
+        return self._shortest
+
+    def to(self, device):
+        """The same on a device."""
+        if self.offsets.device == device:
+            return self
+        return Jagged(self.offsets.to(device), None if self.lengths is None else self.lengths.to(device), self._shortest, self._longest)
+
+
+class NestedTensor(Tensor):
+    """Sequences of different lengths, one after the other, as a tensor of layout gradus.jagged: see gradus.nested.
+
+    >>> nt = gradus.nested.nested_tensor([gradus.ones(2, 4), gradus.ones(3, 4)], layout=gradus.jagged)
+    >>> nt.is_nested, nt.dim(), nt.values().shape, nt.sum().item()
+    (True, 3, torch.Size([5, 4]), 20.0)
+    """
+
+    @classmethod
+    def __torch_function__(cls, func, types, args=(), kwargs=None):
+        with DisableTorchFunctionSubclass():
+            return _functions.call(func, args, kwargs or {})
+
+    # ---- What it is made of ------------------------------------------------------------------------------------------------------
+
+    def values(self):
+        """The packed elements, a view: sequence after sequence along the dimension that was ragged."""
+        return self.as_subclass(Tensor)
+
+    def offsets(self):
+        """Where the sequences begin in values(), and where the last one ends."""
+        return self._jagged.offsets
+
+    def lengths(self):
+        """The lengths of the sequences where there may be rows between them, which belong to none; otherwise None."""
+        return self._jagged.lengths
+
+    def _get_max_seqlen(self):
+        return self._jagged.longest
+
+    def _get_min_seqlen(self):
+        return self._jagged.shortest
+
+    # ---- Methods that Tensor does not hand over -----------------------------------------------------------------------------------
+
+    def dim(self):
+        """How many dimensions there are: that of the sequences, the ragged one and those of the elements."""
+        return Tensor.dim(self) + 1
+
+    ndimension = dim
+
+    def numel(self):
+        """How many elements the sequences have."""
+        if self._jagged.lengths is None:
+            return Tensor.numel(self)
+        rows = sum(length for _, length in self._jagged.spans)
+        return rows * math.prod(size for size in self.shape[1:] if isinstance(size, int))
+
+    nelement = numel
+
+    def __len__(self):
+        return len(self._jagged)
+
+    def view(self, *size):
+        """Other dimensions of the elements; the first sizes are those there are, the ragged one among them, or -1."""
+        return self._reshaped(Tensor.view, *size)
+
+    def reshape(self, *shape):
+        """As view, with a copy where the strides need one."""
+        return self._reshaped(Tensor.reshape, *shape)
+
+    def expand(self, *sizes):
+        """As view, with dimensions of the elements of size 1 repeated."""
+        return self._reshaped(Tensor.expand, *sizes)
+
+    def _reshaped(self, function, *sizes):
+        with DisableTorchFunctionSubclass():
+            return _functions.view(function, self, *sizes)
+
+    def __reversed__(self):
+        return reversed(self.unbind())
+
+    def tolist(self):
+        """RuntimeError: take the list of each sequence of unbind()."""
+        raise RuntimeError(".tolist() is not supported for tensor subclasses, got NestedTensor")
+
+    def numpy(self, *, force=False):
+        """RuntimeError: take the array of values()."""
+        raise RuntimeError(".numpy() is not supported for tensor subclasses.")
+
+    def to_padded_tensor(self, padding, output_size=None):
+        """See gradus.nested.to_padded_tensor."""
+        return _functions.to_padded_tensor(self, padding, output_size)
+
+    def register_hook(self, hook):
+        """As of any tensor; the hook gets the gradient as a nested tensor."""
+        jagged, ragged_idx = self._jagged, self._ragged_idx
+        return Tensor.register_hook(self, lambda grad: hook(nested(grad, jagged, ragged_idx)))
+
+    def __repr__(self, *, tensor_contents=None):
+        history = f", grad_fn={self.grad_fn}" if self.grad_fn else ", requires_grad=True" if self.requires_grad else ""
+        return f"NestedTensor(size={tuple(self.shape)}, offsets={self._jagged.offsets}{history}, contiguous={self.is_contiguous()})"
+
+    # ---- Copies -------------------------------------------------------------------------------------------------------------------
+
+    def __deepcopy__(self, memo):
+        if id(self) in memo:
+            return memo[id(self)]
+        if not self.is_leaf:
+            raise RuntimeError("Only Tensors created explicitly by the user (graph leaves) support the deepcopy protocol at the moment.")
+        jagged = self._jagged
+        copy = Jagged(jagged.offsets.clone(), None if jagged.lengths is None else jagged.lengths.clone(), jagged._shortest, jagged._longest)
+        result = memo[id(self)] = nested(self.values().detach().clone(), copy, self._ragged_idx).requires_grad_(self.requires_grad)
+        if self.grad is not None:
+            result.grad = nested(self.grad.values().detach().clone(), copy, self._ragged_idx)
+        return result
+
+    def __reduce_ex__(self, protocol):
+        facts = {"values": self.values().detach(), "offsets": self._jagged.offsets, "lengths": self._jagged.lengths, "_ragged_idx": self._ragged_idx,
+                 "_metadata_cache": {}, "requires_grad": self.requires_grad}
+        return _utils._rebuild_from_type_v2, (_rebuild_njt, NestedTensor, (facts,), {})
+
+
+def nested(values, jagged, ragged_idx):
+    """`values`, which nobody else has as a plain Tensor, as a nested tensor; a nested tensor stays."""
+    if type(values) is Tensor:
+        values.__class__ = NestedTensor
+        values._jagged, values._ragged_idx = jagged, ragged_idx
+    return values
+
+
+def _rebuild_njt(facts):
+    """A nested tensor of what a file says of it, in PyTorch's words."""
+    nt = gradus.nested.nested_tensor_from_jagged(facts["values"], facts["offsets"], facts["lengths"], facts["_ragged_idx"])
+    return nt.detach().requires_grad_(facts["requires_grad"])
+
+
+from . import _functions  # noqa: E402  (it needs the class)

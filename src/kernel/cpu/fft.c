@@ -1,0 +1,640 @@
+/* Fast Fourier transforms in lanes (kernel/fft.h): passes in the order of Stockham, which need no permutation, and what lines need before and after them.
+ *
+ * Products and sums contract to one rounding where the level has it. Invariant: what is done to an element depends neither on its lane nor on the lines beside it. */
+#if defined(__clang__)
+#pragma clang fp contract(fast)
+#else
+#pragma GCC optimize("fp-contract=fast")
+#endif
+
+#include "kernel/fft.h"
+
+#include <string.h>
+
+#include "kernel/cpu/shuffle.h"
+
+/* A complex number of each lane. */
+typedef struct {
+    vector re, im;
+} pair;
+
+INLINE pair load_pair(const lane *p)
+{
+    return (pair){*(const vector *)p, *(const vector *)(p + LANES)};
+}
+
+INLINE void store_pair(lane *p, pair x)
+{
+    *(vector *)p = x.re;
+    *(vector *)(p + LANES) = x.im;
+}
+
+INLINE pair plus(pair x, pair y)
+{
+    return (pair){x.re + y.re, x.im + y.im};
+}
+
+INLINE pair minus(pair x, pair y)
+{
+    return (pair){x.re - y.re, x.im - y.im};
+}
+
+/* -i x */
+INLINE pair turned_back(pair x)
+{
+    return (pair){x.im, -x.re};
+}
+
+INLINE pair conjugate(pair x)
+{
+    return (pair){x.re, -x.im};
+}
+
+INLINE pair product(pair x, pair y)
+{
+    return (pair){x.re * y.re - x.im * y.im, x.re * y.im + x.im * y.re};
+}
+
+/* x times the root at `w`. */
+INLINE pair times(pair x, const lane *w)
+{
+    return (pair){x.re * w[0] - x.im * w[1], x.re * w[1] + x.im * w[0]};
+}
+
+/* ---- Lines to lanes and back --------------------------------------------------------------------------------------------------------- */
+
+/* True if line l begins l * step after the first one, in all lanes. */
+INLINE bool are_neighbours(const struct grd_fft_lines *lines, int64_t step)
+{
+    if (lines->count != LANES)
+        return false;
+    bool found = true;
+    for (int l = 1; l < LANES; l++)
+        found &= lines->offsets[l] == lines->offsets[0] + l * step;
+    return found;
+}
+
+/* Complex lines whose parts lie side by side, in either order: `ret_data` is the first of both. */
+INLINE bool are_interleaved(const struct grd_fft_lines *lines, bool *ret_is_exchanged, lane **ret_data)
+{
+    lane *const re = (lane *)lines->re, *const im = (lane *)lines->im;
+    *ret_is_exchanged = im + 1 == re;
+    *ret_data = *ret_is_exchanged ? im : re;
+    return im != NULL && (re + 1 == im || im + 1 == re);
+}
+
+static void take_one_by_one(const struct grd_fft_lines *from, int64_t n, lane *to)
+{
+    const lane *const re = (const lane *)from->re, *const im = (const lane *)from->im;
+    memset(to, 0, (size_t)(n * 2 * LANES) * sizeof *to);
+    for (int64_t l = 0; l < from->count; l++)
+        for (int64_t k = 0; k < n; k++) {
+            to[2 * LANES * k + l] = re[from->offsets[l] + k * from->element];
+            if (im != NULL)
+                to[2 * LANES * k + LANES + l] = im[from->offsets[l] + k * from->element];
+        }
+}
+
+/* n rows of lanes from lines of n numbers that follow each other; of complex lines these are both parts in turn. */
+INLINE int64_t take_turned(const struct grd_fft_lines *from, const lane *data, int64_t n, int64_t step, lane *to)
+{
+    int64_t k = 0;
+    for (; k + LANES <= n; k += LANES) {
+        vector v[LANES];
+        UNROLLED for (int l = 0; l < LANES; l++) v[l] = load_vector(data + from->offsets[l] + k);
+        transpose_lanes(v);
+        UNROLLED for (int l = 0; l < LANES; l++) * (vector *)(to + (k + l) * step) = v[l];
+    }
+    for (int64_t first = k; first < n; first++)
+        for (int l = 0; l < LANES; l++)
+            to[first * step + l] = data[from->offsets[l] + first];
+    return k;
+}
+
+static void exchange_parts(int64_t n, lane *data)
+{
+    for (int64_t k = 0; k < n; k++) {
+        const pair x = load_pair(data + 2 * LANES * k);
+        store_pair(data + 2 * LANES * k, (pair){x.im, x.re});
+    }
+}
+
+INLINE void take_interleaved(int64_t n, const lane *data, int64_t element, bool is_exchanged, lane *to)
+{
+    for (int64_t k = 0; k < n; k++) {
+        const vector x = load_vector(data + k * element), y = load_vector(data + k * element + LANES);
+        const pair z = {evens(x, y), odds(x, y)};
+        store_pair(to + 2 * LANES * k, is_exchanged ? (pair){z.im, z.re} : z);
+    }
+}
+
+static void take(const struct grd_fft_lines *from, int64_t n, char *data)
+{
+    lane *const to = (lane *)data, *parts;
+    const lane *const re = (const lane *)from->re, *const im = (const lane *)from->im;
+    bool is_exchanged;
+    if (are_interleaved(from, &is_exchanged, &parts)) {
+        if (are_neighbours(from, 2)) {
+            take_interleaved(n, parts + from->offsets[0], from->element, is_exchanged, to);
+            return;
+        }
+        if (from->count == LANES && from->element == 2) {
+            take_turned(from, parts, 2 * n, LANES, to);
+            if (is_exchanged)
+                exchange_parts(n, to);
+            return;
+        }
+    }
+    if (are_neighbours(from, 1)) {
+        for (int64_t k = 0; k < n; k++) {
+            const int64_t at = from->offsets[0] + k * from->element;
+            store_pair(to + 2 * LANES * k, (pair){load_vector(re + at), im != NULL ? load_vector(im + at) : (vector){0}});
+        }
+    } else if (im == NULL && from->count == LANES && from->element == 1) {
+        take_turned(from, re, n, 2 * LANES, to);
+        for (int64_t k = 0; k < n; k++)
+            *(vector *)(to + 2 * LANES * k + LANES) = (vector){0};
+    } else {
+        take_one_by_one(from, n, to);
+    }
+}
+
+static void put_one_by_one(const lane *from, int64_t n, lane scale, const struct grd_fft_lines *to)
+{
+    lane *const re = (lane *)to->re, *const im = (lane *)to->im;
+    for (int64_t l = 0; l < to->count; l++)
+        for (int64_t k = 0; k < n; k++) {
+            re[to->offsets[l] + k * to->element] = from[2 * LANES * k + l] * scale;
+            if (im != NULL)
+                im[to->offsets[l] + k * to->element] = from[2 * LANES * k + LANES + l] * scale;
+        }
+}
+
+/* The inverse of take_turned, with a scale; rows of lanes that are exchanged are those of the two parts of an element. */
+INLINE void put_turned(const lane *from, int64_t n, int64_t step, bool is_exchanged, lane scale, lane *data, const struct grd_fft_lines *to)
+{
+    int64_t k = 0;
+    for (; k + LANES <= n; k += LANES) {
+        vector v[LANES];
+        UNROLLED for (int l = 0; l < LANES; l++) v[l] = *(const vector *)(from + (is_exchanged ? (k + l) ^ 1 : k + l) * step) * scale;
+        transpose_lanes(v);
+        UNROLLED for (int l = 0; l < LANES; l++) store_vector(data + to->offsets[l] + k, v[l]);
+    }
+    for (; k < n; k++)
+        for (int l = 0; l < LANES; l++)
+            data[to->offsets[l] + k] = from[(is_exchanged ? k ^ 1 : k) * step + l] * scale;
+}
+
+INLINE void put_interleaved(const lane *from, int64_t n, lane scale, int64_t element, bool is_exchanged, lane *data)
+{
+    for (int64_t k = 0; k < n; k++) {
+        const pair x = load_pair(from + 2 * LANES * k);
+        const vector first = (is_exchanged ? x.im : x.re) * scale, second = (is_exchanged ? x.re : x.im) * scale;
+        store_vector(data + k * element, low_pairs(first, second));
+        store_vector(data + k * element + LANES, high_pairs(first, second));
+    }
+}
+
+static void put(const char *data, int64_t n, double factor, const struct grd_fft_lines *to)
+{
+    const lane *const from = (const lane *)data, scale = (lane)factor;
+    lane *const re = (lane *)to->re, *const im = (lane *)to->im, *parts;
+    bool is_exchanged;
+    if (are_interleaved(to, &is_exchanged, &parts)) {
+        if (are_neighbours(to, 2)) {
+            put_interleaved(from, n, scale, to->element, is_exchanged, parts + to->offsets[0]);
+            return;
+        }
+        if (to->count == LANES && to->element == 2) {
+            put_turned(from, 2 * n, LANES, is_exchanged, scale, parts, to);
+            return;
+        }
+    }
+    if (are_neighbours(to, 1)) {
+        for (int64_t k = 0; k < n; k++) {
+            const int64_t at = to->offsets[0] + k * to->element;
+            const pair x = load_pair(from + 2 * LANES * k);
+            store_vector(re + at, x.re * scale);
+            if (im != NULL)
+                store_vector(im + at, x.im * scale);
+        }
+    } else if (im == NULL && to->count == LANES && to->element == 1) {
+        put_turned(from, n, 2 * LANES, false, scale, re, to);
+    } else {
+        put_one_by_one(from, n, scale, to);
+    }
+}
+
+/* ---- Passes ---------------------------------------------------------------------------------------------------------------------------- */
+
+INLINE void transform_2(pair *x)
+{
+    const pair y = x[0];
+    x[0] = plus(y, x[1]);
+    x[1] = minus(y, x[1]);
+}
+
+INLINE void transform_4(pair *x)
+{
+    const pair a = plus(x[0], x[2]), b = minus(x[0], x[2]), c = plus(x[1], x[3]), d = turned_back(minus(x[1], x[3]));
+    x[0] = plus(a, c);
+    x[1] = plus(b, d);
+    x[2] = minus(a, c);
+    x[3] = minus(b, d);
+}
+
+INLINE void transform_8(pair *x)
+{
+    const lane half = (lane)0.70710678118654752440L;
+    pair even[4] = {x[0], x[2], x[4], x[6]}, odd[4] = {x[1], x[3], x[5], x[7]};
+    transform_4(even);
+    transform_4(odd);
+    odd[1] = (pair){(odd[1].re + odd[1].im) * half, (odd[1].im - odd[1].re) * half};
+    odd[2] = turned_back(odd[2]);
+    odd[3] = (pair){(odd[3].im - odd[3].re) * half, -(odd[3].re + odd[3].im) * half};
+    UNROLLED for (int k = 0; k < 4; k++)
+    {
+        x[k] = plus(even[k], odd[k]);
+        x[k + 4] = minus(even[k], odd[k]);
+    }
+}
+
+/* Of an odd number of elements: those of sums and differences of two that are as far from the middle. `roots` are all of the radix. */
+INLINE void transform_odd(const int radix, const lane *roots, pair *x)
+{
+    const int half = radix / 2;
+    const pair first = x[0];
+    pair sums[GRD_FFT_MOST_RADIX / 2], differences[GRD_FFT_MOST_RADIX / 2];
+    for (int k = 1; k <= half; k++) {
+        sums[k - 1] = plus(x[k], x[radix - k]);
+        differences[k - 1] = minus(x[k], x[radix - k]);
+        x[0] = plus(x[0], sums[k - 1]);
+    }
+    for (int k = 1; k <= half; k++) {
+        pair even = first, odd = {{0}, {0}};
+        int e = 0;
+        for (int j = 0; j < half; j++) {
+            e = e + k < radix ? e + k : e + k - radix;
+            even.re += sums[j].re * roots[2 * e];
+            even.im += sums[j].im * roots[2 * e];
+            odd.re += differences[j].re * roots[2 * e + 1];
+            odd.im += differences[j].im * roots[2 * e + 1];
+        }
+        x[k] = (pair){even.re - odd.im, even.im + odd.re};
+        x[radix - k] = (pair){even.re + odd.im, even.im - odd.re};
+    }
+}
+
+/* clang-format off */
+static const lane roots_3[] = {1, 0, -0.5L, -0.86602540378443864676L, -0.5L, 0.86602540378443864676L};
+static const lane roots_5[] = {1, 0, 0.30901699437494742410L, -0.95105651629515357212L, -0.80901699437494742410L, -0.58778525229247312917L,
+                               -0.80901699437494742410L, 0.58778525229247312917L, 0.30901699437494742410L, 0.95105651629515357212L};
+/* clang-format on */
+
+INLINE void transform_3(pair *x)
+{
+    transform_odd(3, roots_3, x);
+}
+
+INLINE void transform_5(pair *x)
+{
+    transform_odd(5, roots_5, x);
+}
+
+/* One butterfly: element q of the transforms of number p. */
+INLINE void butterfly(const int radix, void (*transform)(pair *), const struct grd_fft_pass *pass, int64_t p, int64_t q, const lane *w,
+                      const lane *from, lane *to)
+{
+    const int64_t m = pass->m, s = pass->s;
+    pair x[8];
+    UNROLLED for (int k = 0; k < radix; k++) x[k] = load_pair(from + 2 * LANES * (q + s * (p + m * k)));
+    transform(x);
+    store_pair(to + 2 * LANES * (q + s * radix * p), x[0]);
+    UNROLLED for (int k = 1; k < radix; k++)
+        store_pair(to + 2 * LANES * (q + s * (radix * p + k)), w == NULL ? x[k] : times(x[k], w + 2 * (k - 1)));
+}
+
+INLINE void pass_of(const int radix, void (*transform)(pair *), const struct grd_fft_pass *pass, const char *from, char *to)
+{
+    const lane *w = (const lane *)pass->twiddles;
+    for (int64_t q = 0; q < pass->s; q++)
+        butterfly(radix, transform, pass, 0, q, NULL, (const lane *)from, (lane *)to);
+    for (int64_t p = 1; p < pass->m; p++) {
+        w += 2 * (radix - 1);
+        for (int64_t q = 0; q < pass->s; q++)
+            butterfly(radix, transform, pass, p, q, w, (const lane *)from, (lane *)to);
+    }
+}
+
+static void pass_2(const struct grd_fft_pass *pass, const char *from, char *to)
+{
+    pass_of(2, transform_2, pass, from, to);
+}
+
+static void pass_3(const struct grd_fft_pass *pass, const char *from, char *to)
+{
+    pass_of(3, transform_3, pass, from, to);
+}
+
+static void pass_4(const struct grd_fft_pass *pass, const char *from, char *to)
+{
+    pass_of(4, transform_4, pass, from, to);
+}
+
+static void pass_5(const struct grd_fft_pass *pass, const char *from, char *to)
+{
+    pass_of(5, transform_5, pass, from, to);
+}
+
+static void pass_8(const struct grd_fft_pass *pass, const char *from, char *to)
+{
+    pass_of(8, transform_8, pass, from, to);
+}
+
+static void pass_odd(const struct grd_fft_pass *pass, const char *from, char *to)
+{
+    const int64_t radix = pass->radix, m = pass->m, s = pass->s;
+    for (int64_t p = 0; p < m; p++)
+        for (int64_t q = 0; q < s; q++) {
+            pair x[GRD_FFT_MOST_RADIX] = {load_pair((const lane *)from + 2 * LANES * (q + s * p))};
+            for (int64_t k = 1; k < radix; k++)
+                x[k] = load_pair((const lane *)from + 2 * LANES * (q + s * (p + m * k)));
+            transform_odd((int)radix, (const lane *)pass->roots, x);
+            for (int64_t k = 0; k < radix; k++)
+                store_pair((lane *)to + 2 * LANES * (q + s * (radix * p + k)),
+                           k == 0 ? x[0] : times(x[k], (const lane *)pass->twiddles + 2 * (p * (radix - 1) + k - 1)));
+        }
+}
+
+static void pass(const struct grd_fft_pass *pass, const char *from, char *to)
+{
+    static void (*const written[])(const struct grd_fft_pass *, const char *,
+                                   char *) = {[2] = pass_2, [3] = pass_3, [4] = pass_4, [5] = pass_5, [8] = pass_8};
+    (pass->radix <= 8 && written[pass->radix] != NULL ? written[pass->radix] : pass_odd)(pass, from, to);
+}
+
+/* ---- Elements in lanes -------------------------------------------------------------------------------------------------------------- */
+
+static void turn(int64_t n, const char *from, const char *factors, char *to, int64_t to_block)
+{
+    for (int64_t first = 0; first < n; first += LANES) {
+        vector re[LANES], im[LANES];
+        UNROLLED for (int l = 0; l < LANES; l++)
+        {
+            const int64_t at = 2 * LANES * (first + l);
+            const pair x = product(load_pair((const lane *)from + at), load_pair((const lane *)factors + at));
+            re[l] = x.re;
+            im[l] = x.im;
+        }
+        transpose_lanes(re);
+        transpose_lanes(im);
+        UNROLLED for (int l = 0; l < LANES; l++) store_pair((lane *)(to + first / LANES * to_block) + 2 * LANES * l, (pair){re[l], im[l]});
+    }
+}
+
+static void multiply(int64_t n, const char *from, const char *factors, bool is_conjugate, char *to)
+{
+    for (int64_t k = 0; k < n; k++) {
+        const pair x = load_pair((const lane *)from + 2 * LANES * k);
+        store_pair((lane *)to + 2 * LANES * k, times(is_conjugate ? conjugate(x) : x, (const lane *)factors + 2 * k));
+    }
+}
+
+/* The root, or the factor, at `w` in all lanes. */
+INLINE pair in_all_lanes(const lane *w)
+{
+    return (pair){(vector){0} + w[0], (vector){0} + w[1]};
+}
+
+INLINE pair scaled(pair x, lane factor)
+{
+    return (pair){x.re * factor, x.im * factor};
+}
+
+/* z[k] and z[h - k] become x[k] and x[h - k]. With e and o the transforms of even and odd numbers, z = e + i o: x[k] = e + w o, conj(x[h - k]) = e - w o. */
+INLINE void unfold_two(pair *z, pair *back, pair w)
+{
+    const pair opposite = conjugate(*back), even = plus(*z, opposite), odd = product(turned_back(minus(*z, opposite)), w);
+    *z = scaled(plus(even, odd), (lane)0.5);
+    *back = scaled(conjugate(minus(even, odd)), (lane)0.5);
+}
+
+/* x[k] and x[h - k] become z[k] = (x[k] + conj(x[h - k])) + i (x[k] - conj(x[h - k])) / w and z[h - k], with their parts exchanged. */
+INLINE void fold_two(pair *x, pair *back, pair w)
+{
+    const pair opposite = conjugate(*back), even = plus(*x, opposite), odd = turned_back(product(conjugate(minus(*x, opposite)), w));
+    const pair z = plus(even, conjugate(odd)), y = minus(conjugate(even), odd);
+    *x = (pair){z.im, z.re};
+    *back = (pair){y.im, y.re};
+}
+
+static void unfold(int64_t h, const char *from, const char *roots, char *to)
+{
+    for (int64_t k = 0; k <= h / 2; k++) {
+        pair z = load_pair((const lane *)from + 2 * LANES * k), back = load_pair((const lane *)from + 2 * LANES * (k == 0 ? 0 : h - k));
+        unfold_two(&z, &back, in_all_lanes((const lane *)roots + 2 * k));
+        store_pair((lane *)to + 2 * LANES * (h - k), back);
+        store_pair((lane *)to + 2 * LANES * k, z);
+    }
+}
+
+static void fold(int64_t h, const char *from, const char *roots, char *to)
+{
+    for (int64_t k = 0; k <= h / 2; k++) {
+        pair x = load_pair((const lane *)from + 2 * LANES * k), back = load_pair((const lane *)from + 2 * LANES * (h - k));
+        if (k == 0)
+            x.im = back.im = (vector){0};
+        fold_two(&x, &back, in_all_lanes((const lane *)roots + 2 * k));
+        store_pair((lane *)to + 2 * LANES * (h - k), back);
+        store_pair((lane *)to + 2 * LANES * k, x);
+    }
+}
+
+static void mirror(int64_t n, char *data)
+{
+    lane *const x = (lane *)data;
+    *(vector *)(x + LANES) = (vector){0};
+    for (int64_t k = 1; k <= n / 2; k++) {
+        const pair z = load_pair(x + 2 * LANES * k);
+        store_pair(x + 2 * LANES * (n - k), z);
+        store_pair(x + 2 * LANES * k, conjugate(z));
+    }
+}
+
+/* ---- Elements of one line ------------------------------------------------------------------------------------------------------------- */
+
+INLINE bool is_interleaved(const struct grd_fft_line *line)
+{
+    return line->element == 2 && (const lane *)line->im == (const lane *)line->re + 1;
+}
+
+/* Elements first, first + step, … of a line, `count` of them, with a step of 1 or -1. Element `wrap` is element 0. */
+INLINE pair gather(const struct grd_fft_line *line, int64_t first, int64_t step, int64_t count, int64_t wrap)
+{
+    const lane *const re = (const lane *)line->re, *const im = (const lane *)line->im;
+    pair x = {{0}, {0}};
+    if (count == LANES && is_interleaved(line) && first != wrap) {
+        const lane *const p = re + 2 * (step > 0 ? first : first - (LANES - 1));
+        const vector a = load_vector(p), b = load_vector(p + LANES);
+        x = (pair){evens(a, b), odds(a, b)};
+        return step > 0 ? x : (pair){reversed(x.re), reversed(x.im)};
+    }
+    for (int64_t l = 0; l < count; l++) {
+        const int64_t k = first + l * step, at = (k == wrap ? 0 : k) * line->element;
+        x.re[l] = re[at];
+        x.im[l] = im != NULL ? im[at] : 0;
+    }
+    return x;
+}
+
+INLINE void scatter(pair x, const struct grd_fft_line *line, int64_t first, int64_t step, int64_t count)
+{
+    lane *const re = (lane *)line->re, *const im = (lane *)line->im;
+    if (count == LANES && is_interleaved(line)) {
+        lane *const p = re + 2 * (step > 0 ? first : first - (LANES - 1));
+        x = step > 0 ? x : (pair){reversed(x.re), reversed(x.im)};
+        store_vector(p, low_pairs(x.re, x.im));
+        store_vector(p + LANES, high_pairs(x.re, x.im));
+        return;
+    }
+    for (int64_t l = 0; l < count; l++) {
+        re[(first + l * step) * line->element] = x.re[l];
+        if (im != NULL)
+            im[(first + l * step) * line->element] = x.im[l];
+    }
+}
+
+/* Complex numbers that lie one after the other. */
+INLINE struct grd_fft_line line_at(const char *data)
+{
+    return (struct grd_fft_line){(char *)(uintptr_t)data, (char *)(uintptr_t)(data + sizeof(lane)), 2};
+}
+
+static void multiply_line(int64_t n, const struct grd_fft_line *from, const char *factors, bool is_conjugate, double scale,
+                          const struct grd_fft_line *to)
+{
+    const struct grd_fft_line by = line_at(factors);
+    for (int64_t k = 0; k < n; k += LANES) {
+        const int64_t count = at_most(LANES, n - k);
+        const pair x = gather(from, k, 1, count, -1), y = gather(&by, k, 1, count, -1);
+        scatter(scaled(product(is_conjugate ? conjugate(x) : x, y), (lane)scale), to, k, 1, count);
+    }
+}
+
+static void unfold_line(int64_t h, const char *roots, const struct grd_fft_line *line)
+{
+    const struct grd_fft_line by = line_at(roots);
+    for (int64_t k = 0; k <= h / 2; k += LANES) {
+        const int64_t count = at_most(LANES, h / 2 + 1 - k);
+        pair z = gather(line, k, 1, count, -1), back = gather(line, h - k, -1, count, h);
+        unfold_two(&z, &back, gather(&by, k, 1, count, -1));
+        scatter(back, line, h - k, -1, count);
+        scatter(z, line, k, 1, count);
+    }
+}
+
+static void fold_line(int64_t h, const struct grd_fft_line *from, const char *roots, char *data)
+{
+    const struct grd_fft_line by = line_at(roots), to = line_at(data);
+    for (int64_t k = 0; k <= h / 2; k += LANES) {
+        const int64_t count = at_most(LANES, h / 2 + 1 - k);
+        pair x = gather(from, k, 1, count, -1), back = gather(from, h - k, -1, count, -1);
+        if (k == 0)
+            x.im[0] = back.im[0] = 0;
+        fold_two(&x, &back, gather(&by, k, 1, count, -1));
+        scatter(back, &to, h - k, -1, count);
+        scatter(x, &to, k, 1, count);
+    }
+}
+
+static void mirror_line(int64_t n, const struct grd_fft_line *from, char *data)
+{
+    const struct grd_fft_line to = line_at(data);
+    for (int64_t k = 0; k <= n / 2; k += LANES) {
+        const int64_t count = at_most(LANES, n / 2 + 1 - k);
+        pair x = gather(from, k, 1, count, -1);
+        if (k == 0)
+            x.im[0] = 0;
+        scatter(x, &to, n - k, -1, count);
+        scatter(conjugate(x), &to, k, 1, count);
+    }
+}
+
+/* ---- Tables ------------------------------------------------------------------------------------------------------------------------------ */
+
+/* One complex number. */
+typedef struct {
+    lane re, im;
+} one;
+
+INLINE one root_of(const struct grd_fft_roots *roots, int64_t e)
+{
+    const long double *const low = roots->low + 2 * (e % roots->step), *const high = roots->high + 2 * (e / roots->step);
+    return (one){(lane)(low[0] * high[0] - low[1] * high[1]), (lane)(low[0] * high[1] + low[1] * high[0])};
+}
+
+static void fill_roots(const struct grd_fft_roots *roots, int64_t step, int64_t count, char *to)
+{
+    for (int64_t k = 0; k < count; k++)
+        ((one *)to)[k] = root_of(roots, k * step);
+}
+
+static void fill_twiddles(const struct grd_fft_roots *roots, int64_t radix, int64_t m, char *to)
+{
+    const int64_t step = roots->n / (radix * m);
+    for (int64_t p = 0; p < m; p++)
+        for (int64_t k = 1; k < radix; k++)
+            ((one *)to)[p * (radix - 1) + k - 1] = root_of(roots, p * k * step);
+}
+
+static void fill_factors(const struct grd_fft_roots *roots, int64_t a, int64_t b, char *data)
+{
+    lane *to = (lane *)data;
+    const int64_t rows = (a + LANES - 1) / LANES * LANES;
+    for (int64_t first = 0; first < b; first += LANES)
+        for (int64_t k = 0; k < rows; k++, to += 2 * LANES)
+            for (int64_t l = 0; l < LANES; l++) {
+                const one w = k < a && first + l < b ? root_of(roots, k * (first + l)) : (one){0, 0};
+                to[l] = w.re;
+                to[LANES + l] = w.im;
+            }
+}
+
+static void fill_chirp(const struct grd_fft_roots *roots, int64_t n, char *to, int64_t m, char *ret_filter)
+{
+    one *const filter = (one *)ret_filter;
+    memset(ret_filter, 0, (size_t)m * sizeof *filter);
+    for (int64_t k = 0, e = 0; k < n; e = (e + 2 * k + 1) % (2 * n), k++) {
+        const one w = root_of(roots, e);
+        ((one *)to)[k] = w;
+        filter[k] = filter[k == 0 ? 0 : m - k] = (one){w.re, -w.im};
+    }
+}
+
+static void finish_filter(int64_t m, char *data)
+{
+    one *const x = (one *)data;
+    for (int64_t k = 0; k < m; k++)
+        x[k] = (one){x[k].re / (lane)m, -x[k].im / (lane)m};
+}
+
+const struct grd_fft_row GRD_TYPED(grd_fft_row) = {
+    .lanes = LANES,
+    .take = take,
+    .put = put,
+    .pass = pass,
+    .turn = turn,
+    .multiply = multiply,
+    .unfold = unfold,
+    .fold = fold,
+    .mirror = mirror,
+    .multiply_line = multiply_line,
+    .unfold_line = unfold_line,
+    .fold_line = fold_line,
+    .mirror_line = mirror_line,
+    .fill_roots = fill_roots,
+    .fill_twiddles = fill_twiddles,
+    .fill_factors = fill_factors,
+    .fill_chirp = fill_chirp,
+    .finish_filter = finish_filter,
+};

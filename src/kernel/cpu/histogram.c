@@ -1,0 +1,95 @@
+/* Counts of points in the cells of a grid; see kernel/histogram.h. Typed: float32 float64. */
+#include "kernel/histogram.h"
+
+#include <string.h>
+
+#include "kernel/cpu/typed.h"
+
+enum { POINTS = 512 }; /* whose cells are found before any is counted */
+
+/* bins (x - low) / (high - low) rounded down, from 0 to `bins`; for x in [low, high] that is its bin, or an upper edge that is as near. */
+INLINE int64_t near_bin(T x, T low, T high, int64_t bins)
+{
+    const T at = (x - low) * (T)bins / (high - low);
+    return !(at > 0) ? 0 : at < (T)bins ? (int64_t)at : bins;
+}
+
+INLINE int64_t linear_bin(T x, const T *edges, int64_t bins)
+{
+    const int64_t bin = near_bin(x, edges[0], edges[bins], bins);
+    return bin - (bin == bins);
+}
+
+INLINE int64_t local_bin(T x, const T *edges, int64_t bins)
+{
+    const int64_t near = near_bin(x, edges[0], edges[bins], bins), last = near < bins ? near + 1 : bins;
+    int64_t bin = near > 0 ? near - 1 : 0;
+    for (int64_t edge = bin + 1; edge <= last; edge++)
+        bin += edges[edge] <= x;
+    return bin - (bin == bins);
+}
+
+/* The last edge that is not above x: of edges that do not rise any, but always the same. */
+INLINE int64_t binary_bin(T x, const T *edges, int64_t bins)
+{
+    int64_t bin = -1;
+    for (int64_t n = bins + 1; n > 0;) {
+        const int64_t half = (n + 1) / 2;
+        const bool above = edges[bin + half] <= x;
+        bin += above ? half : 0;
+        n = above ? n - half : half - 1;
+    }
+    return bin - (bin == bins);
+}
+
+typedef int64_t bin_function(T x, const T *edges, int64_t bins);
+
+/* place = place * bins + the bin of x, or -1 outside of the grid. */
+INLINE void find(int64_t n, const T *x, int64_t step, const T *edges, int64_t bins, int64_t *places, bin_function *bin_of)
+{
+    const T low = edges[0], high = edges[bins];
+    for (int64_t i = 0; i < n; i++) {
+        const bool inside = x[i * step] >= low && x[i * step] <= high && places[i] >= 0;
+        places[i] = inside ? places[i] * bins + bin_of(x[i * step], edges, bins) : -1;
+    }
+}
+
+static void find_places(const struct grd_histogram *h, int64_t begin, int64_t n, int64_t *places)
+{
+    const T *edges = h->edges;
+    memset(places, 0, (size_t)n * sizeof *places);
+    for (int64_t d = 0; d < h->dims; edges += h->bins[d++] + 1) {
+        const T *x = (const T *)h->points + begin * h->dims + d;
+        if (h->search == GRD_HISTOGRAM_LINEAR)
+            find(n, x, h->dims, edges, h->bins[d], places, linear_bin);
+        else if (h->search == GRD_HISTOGRAM_LOCAL)
+            find(n, x, h->dims, edges, h->bins[d], places, local_bin);
+        else
+            find(n, x, h->dims, edges, h->bins[d], places, binary_bin);
+    }
+}
+
+static void add(const struct grd_histogram *h, int64_t begin, int64_t end, double *cells)
+{
+    int64_t places[POINTS];
+    for (int64_t first = begin; first < end; first += POINTS) {
+        const int64_t n = end - first < POINTS ? end - first : POINTS;
+        const T *weights = h->weights == NULL ? NULL : (const T *)h->weights + first;
+        find_places(h, first, n, places);
+        for (int64_t i = 0; i < n; i++)
+            if (places[i] >= 0)
+                cells[places[i]] += weights == NULL ? 1 : (double)weights[i];
+    }
+}
+
+static void merge(int64_t parts, int64_t n, const double *cells, void *ret_sums)
+{
+    for (int64_t i = 0; i < n; i++) {
+        double sum = 0;
+        for (int64_t part = 0; part < parts; part++)
+            sum += cells[part * n + i];
+        ((T *)ret_sums)[i] = (T)sum;
+    }
+}
+
+const struct grd_histogram_row GRD_TYPED(grd_histogram_row) = {.add = add, .merge = merge};

@@ -1,0 +1,490 @@
+/* torch._fft_c2c, _fft_r2c and _fft_c2r: checks, strides and scratch memory, and the passes over all lines along each dimension. How a line is transformed is in
+ * op/fft_lines.c; the functions of torch.fft are formulas over these three. Schema: schema/fft.toml.
+ *
+ * Invariant: a line is transformed by the same operations whatever lines are transformed with it, so the bits do not depend on the number of threads. */
+#include <math.h>
+#include <string.h>
+
+#include "base/parallel.h"
+#include "gen/uses/op/fft.h"
+#include "kernel/table.h"
+#include "op/fft_lines.h"
+#include "op/formula.h"
+#include "op/plan.h"
+
+enum {
+    SHORT_LINE = 48,         /* is transformed in lanes, though there are none beside it */
+    LONGEST_BATCHED = 1024,  /* of lines that lie one after the other: longer ones are transformed one by one */
+    LONGEST_IN_LANES = 4096, /* of lines that lie side by side */
+    SHARED_LINE = 1 << 14,   /* elements of a line that are worth several threads */
+    PIECE_WORK = 1 << 14,    /* elements that are worth a piece */
+    PIECES_OF_THREAD = 4
+};
+
+enum direction {
+    TO_COMPLEX, /* complex numbers, or real ones, to complex ones */
+    TO_HALF,    /* real numbers to elements up to n / 2 */
+    FROM_HALF   /* elements up to n / 2 to real numbers */
+};
+
+/* Transforms of all lines along one dimension. */
+struct step {
+    grd_tensor *from, *to;
+    enum direction direction;
+    bool is_inverse, in_lanes;
+    int dim;
+    int64_t n;
+    double scale;
+    const struct grd_fft_node *node; /* of n elements; of n / 2 where n is even and one side is real */
+    const struct grd_fft_node *real; /* goes with n / 2 */
+    int64_t lines, pieces, parts;    /* `pieces` of lines go to the threads, or `parts` of each line */
+    int64_t piece_bytes;
+};
+
+/* What the plan has understood. The last dim is that of real numbers. */
+struct request {
+    enum direction direction;
+    bool is_inverse;
+    int ndims, nsteps;
+    uint8_t dims[GRD_MAX_DIMS];
+    int64_t n; /* along the last dim */
+    int64_t normalization;
+    struct step *steps;
+};
+
+/* ---- Plans ----------------------------------------------------------------------------------------------------------------------------- */
+
+struct layout {
+    int64_t sizes[GRD_MAX_DIMS], strides[GRD_MAX_DIMS];
+};
+
+/* Larger strides first, dims with equal ones in their order. */
+static void sort_by_stride(const int64_t *strides, uint8_t *dims, int n)
+{
+    for (int i = 1; i < n; i++)
+        for (int j = i; j > 0 && strides[dims[j]] > strides[dims[j - 1]]; j--) {
+            const uint8_t moved = dims[j];
+            dims[j] = dims[j - 1];
+            dims[j - 1] = moved;
+        }
+}
+
+/* The strides that PyTorch gives a result of transforms along `dims`: those dims innermost, the others outside in the order of their strides. `layout` becomes that of the result, whose
+ * last dim has n elements. */
+static void lay_out(struct layout *layout, int ndim, const uint8_t *dims, int n, int64_t last)
+{
+    uint8_t order[GRD_MAX_DIMS];
+    int outer = 0;
+    for (int d = 0; d < ndim; d++)
+        if (memchr(dims, d, (size_t)n) == NULL)
+            order[outer++] = (uint8_t)d;
+    sort_by_stride(layout->strides, order, outer);
+    memcpy(order + outer, dims, (size_t)n);
+    layout->sizes[dims[n - 1]] = last;
+    uint64_t stride = 1;
+    for (int i = ndim - 1; i >= 0; i--) {
+        layout->strides[order[i]] = (int64_t)stride;
+        stride *= (uint64_t)grd_greatest(layout->sizes[order[i]], i < outer ? 0 : 1);
+    }
+}
+
+static bool read_dims(struct request *r, const grd_tensor *self, grd_dims dim)
+{
+    bool seen[GRD_MAX_DIMS] = {false};
+    r->ndims = (int)dim.n;
+    if (dim.n > self->ndim)
+        return grd_raise(GRD_ERROR_RUNTIME, "FFT dims must be unique");
+    for (int64_t i = 0; i < dim.n; i++) {
+        int64_t d;
+        if (!grd_wrap_dim(self, dim.data[i], &d))
+            return false;
+        if (self->ndim == 0)
+            return grd_raise(GRD_ERROR_INDEX, "Dimension specified as %lld but tensor has no dimensions", (long long)dim.data[i]);
+        if (seen[d])
+            return grd_raise(GRD_ERROR_RUNTIME, "FFT dims must be unique");
+        seen[d] = true;
+        r->dims[i] = (uint8_t)d;
+        if (self->sizes[d] < 1)
+            return grd_raise(GRD_ERROR_RUNTIME, "Invalid number of data points (%lld) specified", (long long)self->sizes[d]);
+    }
+    return true;
+}
+
+static bool prepare(struct grd_plan *p);
+
+/* Plans the result, and reads `self`. */
+static bool plan_transform(struct grd_plan *p, grd_tensor *self, grd_dtype dtype, int64_t last)
+{
+    const struct request *r = (const struct request *)p->state;
+    struct layout layout;
+    uint8_t sorted[GRD_MAX_DIMS];
+    int64_t numel;
+    const int n = r->ndims, before = n - (r->direction != TO_COMPLEX || dtype != self->dtype);
+    memcpy(layout.sizes, self->sizes, (size_t)self->ndim * sizeof *layout.sizes);
+    memcpy(layout.strides, self->strides, (size_t)self->ndim * sizeof *layout.strides);
+    memcpy(sorted, r->dims, (size_t)n);
+    sort_by_stride(layout.strides, sorted, before);
+    if (r->direction == FROM_HALF && n > 1)
+        lay_out(&layout, self->ndim, sorted, n - 1, layout.sizes[sorted[n - 2]]);
+    if (r->direction == FROM_HALF)
+        lay_out(&layout, self->ndim, r->dims + n - 1, 1, last);
+    else
+        lay_out(&layout, self->ndim, sorted, n, last < 0 ? layout.sizes[sorted[n - 1]] : last);
+    const grd_dims sizes = grd_dims_from(layout.sizes, self->ndim);
+    p->any_strides = true;
+    p->prepare = prepare;
+    return grd_shape_numel(sizes, &numel) && grd_plan_reads(p, self) && grd_plan_strided(p, sizes, layout.strides, dtype);
+}
+
+static bool check_complex(const grd_tensor *self)
+{
+    return grd_dtype_is_complex((grd_dtype)self->dtype) ||
+           grd_raise(GRD_ERROR_RUNTIME, "Only supports complex dtypes, but found: %s", grd_dtype_type_name((grd_dtype)self->dtype));
+}
+
+static struct request *open_request(struct grd_plan *p, enum direction direction, bool is_inverse, int64_t normalization)
+{
+    struct request *r = (struct request *)p->state;
+    *r = (struct request){.direction = direction, .is_inverse = is_inverse, .normalization = normalization};
+    return r;
+}
+
+bool plan_hidden_fft_c2c(struct grd_plan *p, grd_tensor *self, grd_dims dim, int64_t normalization, bool forward)
+{
+    struct request *r = open_request(p, TO_COMPLEX, !forward, normalization);
+    if (!check_complex(self) || !read_dims(r, self, dim))
+        return false;
+    if (r->ndims == 0)
+        return grd_plan_starts_from(p, self) && grd_plan_like(p, self, (grd_dtype)self->dtype);
+    r->n = self->sizes[r->dims[r->ndims - 1]];
+    return plan_transform(p, self, (grd_dtype)self->dtype, -1);
+}
+
+bool plan_hidden_fft_r2c(struct grd_plan *p, grd_tensor *self, grd_dims dim, int64_t normalization, bool onesided)
+{
+    struct request *r = open_request(p, onesided ? TO_HALF : TO_COMPLEX, false, normalization);
+    const grd_dtype dtype = (grd_dtype)self->dtype;
+    if (!grd_dtype_is_floating(dtype))
+        return grd_raise(GRD_ERROR_RUNTIME, "Only supports floating-point dtypes, but found: %s", grd_dtype_type_name(dtype));
+    if (grd_kernels->fft[dtype] == NULL)
+        return grd_raise(GRD_ERROR_RUNTIME, "MKL FFT doesn't support tensors of type: %s", grd_dtype_type_name(dtype));
+    if (dim.n == 0)
+        return grd_raise(GRD_ERROR_RUNTIME, "_fft_r2c must transform at least one axis");
+    if (!read_dims(r, self, dim))
+        return false;
+    r->n = self->sizes[r->dims[r->ndims - 1]];
+    return plan_transform(p, self, grd_dtype_to_complex(dtype), onesided ? r->n / 2 + 1 : r->n);
+}
+
+bool plan_hidden_fft_c2r(struct grd_plan *p, grd_tensor *self, grd_dims dim, int64_t normalization, int64_t last_dim_size)
+{
+    struct request *r = open_request(p, FROM_HALF, true, normalization);
+    if (!check_complex(self))
+        return false;
+    if (dim.n == 0)
+        return grd_raise(GRD_ERROR_RUNTIME, "_fft_c2r must transform at least one axis");
+    if (!read_dims(r, self, dim))
+        return false;
+    const int last = r->dims[r->ndims - 1];
+    if (last_dim_size < 1)
+        return grd_raise(GRD_ERROR_RUNTIME, "Invalid number of data points (%lld) specified", (long long)last_dim_size);
+    if (self->sizes[last] <= last_dim_size / 2)
+        return grd_raise(GRD_ERROR_RUNTIME, "_fft_c2r: %lld elements along dimension %d are too few for a result of %lld",
+                         (long long)self->sizes[last], last, (long long)last_dim_size);
+    r->n = last_dim_size;
+    return plan_transform(p, self, grd_dtype_to_real((grd_dtype)self->dtype), last_dim_size);
+}
+
+/* ---- Steps ----------------------------------------------------------------------------------------------------------------------------- */
+
+/* 2 for complex elements, which are two real numbers. */
+static int64_t parts_of(const grd_tensor *t)
+{
+    return grd_dtype_is_complex((grd_dtype)t->dtype) ? 2 : 1;
+}
+
+static bool is_halved(const struct step *s)
+{
+    return s->direction != TO_COMPLEX && s->n % 2 == 0;
+}
+
+/* Elements of a line that is transformed. */
+static int64_t length_of(const struct step *s)
+{
+    return is_halved(s) ? s->n / 2 : s->n;
+}
+
+static bool goes_in_lanes(const struct step *s)
+{
+    const int64_t n = length_of(s), lanes = grd_kernels->fft[grd_dtype_to_real((grd_dtype)s->to->dtype)]->lanes;
+    const bool is_contiguous = s->from->strides[s->dim] == 1 && s->to->strides[s->dim] == 1;
+    return n <= SHORT_LINE || (s->lines >= lanes / 2 && n <= (is_contiguous ? LONGEST_BATCHED : LONGEST_IN_LANES));
+}
+
+static int64_t pieces_of(double work, int64_t most)
+{
+    const int threads = grd_num_threads();
+    return threads == 1 ? 1 : grd_greatest(1, (int64_t)fmin(fmin(work / PIECE_WORK, (double)most), PIECES_OF_THREAD * threads));
+}
+
+/* Finds the tables of the step and says how much scratch memory it takes. */
+static bool set_up(struct step *s)
+{
+    const grd_dtype dtype = grd_dtype_to_real((grd_dtype)s->to->dtype);
+    const struct grd_fft_row *row = grd_kernels->fft[dtype];
+    const int64_t n = length_of(s);
+    s->lines = s->to->numel / s->to->sizes[s->dim];
+    s->in_lanes = goes_in_lanes(s);
+    s->node = grd_fft_node(s->in_lanes ? GRD_FFT_LANES : GRD_FFT_LINE, n, dtype);
+    s->real = is_halved(s) && s->node != NULL ? grd_fft_node(GRD_FFT_REAL, s->n, dtype) : NULL;
+    if (s->node == NULL || (is_halved(s) && s->real == NULL))
+        return false;
+    const double work = (double)s->lines * (double)n;
+    s->parts = 1;
+    if (s->in_lanes) {
+        s->pieces = pieces_of(work, (s->lines + row->lanes - 1) / row->lanes);
+        s->piece_bytes = 2 * grd_fft_lanes_bytes(row, grd_greatest(grd_fft_lanes_room(s->node), n + 1));
+    } else {
+        const bool is_shared = n >= SHARED_LINE && s->lines < 2 * grd_num_threads();
+        s->pieces = is_shared ? 1 : pieces_of(work, s->lines);
+        s->parts = is_shared ? pieces_of(work, INT64_MAX) : 1;
+        s->piece_bytes =
+            grd_fft_line_bytes(s->node, s->parts) + (s->direction == FROM_HALF ? grd_fft_lanes_bytes(row, n / row->lanes + 1) : 0);
+    }
+    return true;
+}
+
+static bool add_step(struct request *r, enum direction direction, grd_tensor *from, grd_tensor *to, int dim, int64_t n)
+{
+    struct step *s = &r->steps[r->nsteps++];
+    *s = (struct step){.from = from, .to = to, .direction = direction, .is_inverse = r->is_inverse, .dim = dim, .n = n, .scale = 1};
+    return set_up(s);
+}
+
+/* Complex transforms along all dims but the last, from the last of them to the first. */
+static bool add_others(struct request *r, grd_tensor *from, grd_tensor *to)
+{
+    bool is_right = true;
+    for (int i = r->ndims - 2; i >= 0 && is_right; i--, from = to)
+        is_right = add_step(r, TO_COMPLEX, from, to, r->dims[i], to->sizes[r->dims[i]]);
+    return is_right;
+}
+
+static bool prepare(struct grd_plan *p)
+{
+    struct request *r = (struct request *)p->state;
+    grd_tensor *const from = p->in[0], *const to = p->results[0];
+    const int last = r->dims[r->ndims - 1];
+    if (to->numel == 0)
+        return true;
+    r->steps = grd_pool_array(r->ndims, sizeof *r->steps);
+    if (r->steps == NULL)
+        return false;
+    if (r->direction == FROM_HALF) {
+        grd_tensor *const between = r->ndims > 1 ? grd_new_like(from, GRD_DTYPE_NONE) : from;
+        if (grd_is_failed(between) || !add_others(r, from, between) || !add_step(r, FROM_HALF, between, to, last, r->n))
+            return false;
+    } else if (!add_step(r, r->direction, from, to, last, r->n) || !add_others(r, to, to)) {
+        return false;
+    }
+    double elements = (double)r->n, bytes = 0;
+    for (int i = 0; i < r->ndims - 1; i++)
+        elements *= (double)to->sizes[r->dims[i]];
+    if (r->normalization != 0)
+        r->steps[r->nsteps - 1].scale = r->normalization == 1 ? 1 / sqrt(elements) : 1 / elements;
+    for (int i = 0; i < r->nsteps; i++)
+        bytes = fmax(bytes, (double)r->steps[i].piece_bytes * (double)r->steps[i].pieces);
+    grd_plan_scratch(p, bytes);
+    return true;
+}
+
+/* ---- Lines ------------------------------------------------------------------------------------------------------------------------------ */
+
+/* The lines of a step: dimensions beside the one transformed, merged where that can be, the innermost last. Strides are counted in real numbers. */
+struct lines {
+    const struct step *step;
+    const struct grd_fft_row *row;
+    int ndim;
+    int64_t sizes[GRD_MAX_DIMS], from[GRD_MAX_DIMS], to[GRD_MAX_DIMS];
+    struct grd_fft_line source, result; /* the first line on both sides */
+    int64_t itemsize, grain;
+    char *scratch;
+};
+
+static struct grd_fft_line first_line(const grd_tensor *t, int dim, int64_t itemsize)
+{
+    const int64_t parts = parts_of(t);
+    return (struct grd_fft_line){t->data, parts == 2 ? t->data + itemsize : NULL, t->strides[dim] * parts};
+}
+
+static struct grd_fft_line exchanged(struct grd_fft_line line)
+{
+    return (struct grd_fft_line){line.im, line.re, line.element};
+}
+
+/* Real numbers as half as many complex ones. */
+static struct grd_fft_line paired(struct grd_fft_line line, int64_t itemsize)
+{
+    return (struct grd_fft_line){line.re, line.re + line.element * itemsize, 2 * line.element};
+}
+
+static void open_lines(struct lines *l, const struct step *s, char *scratch)
+{
+    uint8_t order[GRD_MAX_DIMS];
+    int n = 0;
+    l->step = s;
+    l->row = s->node->row;
+    l->itemsize = s->to->itemsize / parts_of(s->to);
+    l->scratch = scratch;
+    l->source = first_line(s->from, s->dim, l->itemsize);
+    l->result = first_line(s->to, s->dim, l->itemsize);
+    for (int d = 0; d < s->to->ndim; d++)
+        if (d != s->dim && s->to->sizes[d] > 1)
+            order[n++] = (uint8_t)d;
+    sort_by_stride(s->from->strides, order, n);
+    l->ndim = 0;
+    for (int i = 0; i < n; i++) {
+        const int64_t size = s->to->sizes[order[i]], from = s->from->strides[order[i]] * parts_of(s->from),
+                      to = s->to->strides[order[i]] * parts_of(s->to);
+        int at = l->ndim - 1;
+        if (at >= 0 && l->from[at] == from * size && l->to[at] == to * size)
+            l->sizes[at] *= size;
+        else
+            l->sizes[at = l->ndim++] = size;
+        l->from[at] = from;
+        l->to[at] = to;
+    }
+}
+
+/* Where up to a vector of lines begin: each where the one before it does and a stride more, but at the ends of the innermost dimension. */
+static void find_lines(const struct lines *l, int64_t first, int64_t count, int64_t *ret_from, int64_t *ret_to)
+{
+    const int inner = l->ndim - 1;
+    int64_t left = 0;
+    for (int64_t i = 0; i < count; i++, left--) {
+        if (left > 0) {
+            ret_from[i] = ret_from[i - 1] + l->from[inner];
+            ret_to[i] = ret_to[i - 1] + l->to[inner];
+            continue;
+        }
+        int64_t index = first + i;
+        left = inner >= 0 ? l->sizes[inner] - index % l->sizes[inner] : 1;
+        ret_from[i] = ret_to[i] = 0;
+        for (int d = inner; d >= 0; d--) {
+            ret_from[i] += index % l->sizes[d] * l->from[d];
+            ret_to[i] += index % l->sizes[d] * l->to[d];
+            index /= l->sizes[d];
+        }
+    }
+}
+
+/* Lines whose offsets are still to be found. */
+static void set_lines(struct grd_fft_lines *lines, struct grd_fft_line first, int64_t count)
+{
+    lines->re = first.re;
+    lines->im = first.im;
+    lines->element = first.element;
+    lines->count = count;
+}
+
+static void transform_in_lanes(const struct lines *l, int64_t first, int64_t count, char *data, char *other)
+{
+    const struct step *s = l->step;
+    const struct grd_fft_row *row = l->row;
+    const int64_t n = length_of(s);
+    struct grd_fft_line source = l->source, result = l->result;
+    struct grd_fft_lines sources, results; /* no more offsets are written than there are lines */
+    if (s->direction == TO_COMPLEX && s->is_inverse) {
+        source = exchanged(source);
+        result = exchanged(result);
+    } else if (s->real != NULL && s->direction == TO_HALF) {
+        source = paired(source, l->itemsize);
+    } else if (s->real != NULL) {
+        result = exchanged(paired(result, l->itemsize));
+    }
+    set_lines(&sources, source, count);
+    set_lines(&results, result, count);
+    find_lines(l, first, count, sources.offsets, results.offsets);
+    row->take(&sources, s->direction == FROM_HALF ? s->n / 2 + 1 : n, data);
+    if (s->direction == FROM_HALF && s->real == NULL) {
+        row->mirror(n, data);
+    } else if (s->direction == FROM_HALF) {
+        row->fold(n, data, s->real->roots, other);
+        char *const folded = other;
+        other = data;
+        data = folded;
+    }
+    char *made = grd_fft_lanes(s->node, data, other);
+    if (s->direction == TO_HALF && s->real != NULL) {
+        char *const unfolded = made == data ? other : data;
+        row->unfold(n, made, s->real->roots, unfolded);
+        made = unfolded;
+    }
+    row->put(made, s->direction == TO_HALF ? s->n / 2 + 1 : n, s->scale, &results);
+}
+
+static void lanes_task(int64_t begin, int64_t end, void *context)
+{
+    const struct lines *l = context;
+    const int64_t lanes = l->row->lanes;
+    char *const data = l->scratch + begin / l->grain * l->step->piece_bytes;
+    for (int64_t i = begin; i < end; i++)
+        transform_in_lanes(l, i * lanes, grd_least(lanes, l->step->lines - i * lanes), data, data + l->step->piece_bytes / 2);
+}
+
+static struct grd_fft_line moved(struct grd_fft_line line, int64_t bytes)
+{
+    return (struct grd_fft_line){line.re + bytes, line.im != NULL ? line.im + bytes : NULL, line.element};
+}
+
+static void transform_line(const struct lines *l, int64_t number, char *scratch)
+{
+    const struct step *s = l->step;
+    const int64_t n = length_of(s);
+    int64_t from, to;
+    find_lines(l, number, 1, &from, &to);
+    struct grd_fft_line source = moved(l->source, from * l->itemsize), result = moved(l->result, to * l->itemsize);
+    if (s->direction == FROM_HALF) {
+        const struct grd_fft_line prepared = {scratch, scratch + l->itemsize, 2};
+        if (s->real != NULL) {
+            l->row->fold_line(n, &source, s->real->roots, scratch);
+            result = exchanged(paired(result, l->itemsize));
+        } else {
+            l->row->mirror_line(n, &source, scratch);
+        }
+        grd_fft_line(s->node, &prepared, &result, n, s->scale, s->parts, scratch + s->piece_bytes - grd_fft_line_bytes(s->node, s->parts));
+        return;
+    }
+    if (s->is_inverse) {
+        source = exchanged(source);
+        result = exchanged(result);
+    } else if (s->real != NULL) {
+        source = paired(source, l->itemsize);
+    }
+    grd_fft_line(s->node, &source, &result, s->direction == TO_HALF && s->real == NULL ? n / 2 + 1 : n, s->scale, s->parts, scratch);
+    if (s->real != NULL)
+        l->row->unfold_line(n, s->real->roots, &result);
+}
+
+static void lines_task(int64_t begin, int64_t end, void *context)
+{
+    const struct lines *l = context;
+    for (int64_t i = begin; i < end; i++)
+        transform_line(l, i, l->scratch + begin / l->grain * l->step->piece_bytes);
+}
+
+static void run_step(const struct step *s, char *scratch)
+{
+    struct lines l;
+    open_lines(&l, s, scratch);
+    const int64_t tasks = s->in_lanes ? (s->lines + l.row->lanes - 1) / l.row->lanes : s->lines;
+    l.grain = (tasks + s->pieces - 1) / s->pieces;
+    grd_parallel_for(0, tasks, l.grain, s->in_lanes ? lanes_task : lines_task, &l);
+}
+
+void run_fft(const struct grd_plan *p)
+{
+    const struct request *r = (const struct request *)p->state;
+    for (int i = 0; i < r->nsteps; i++)
+        run_step(&r->steps[i], p->scratch);
+}

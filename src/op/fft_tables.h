@@ -1,0 +1,39 @@
+/* How lines of a length are transformed, and the tables this takes: roots of unity, kept for the next call. */
+#ifndef GRD_OP_FFT_TABLES_H
+#define GRD_OP_FFT_TABLES_H
+
+#include "base/object.h"
+#include "gradus/types.h"
+#include "kernel/fft.h"
+
+enum grd_fft_kind {
+    GRD_FFT_LANES, /* several lines at a time, in lanes */
+    GRD_FFT_LINE,  /* one line, as a matrix of a rows and b columns: the columns in lanes, then the rows in lanes */
+    GRD_FFT_REAL   /* the roots between n real numbers and n / 2 complex ones */
+};
+
+/* One kind of transform of n elements. A length with a prime factor above GRD_FFT_MOST_RADIX is a convolution (Bluestein): `inner` transforms m elements. */
+struct grd_fft_node {
+    struct grd_object object;
+    struct grd_fft_node *next; /* in the list of those that are kept */
+    const struct grd_fft_row *row;
+    enum grd_fft_kind kind;
+    int64_t n;
+    size_t bytes; /* with its tables */
+    int npasses;
+    struct grd_fft_pass passes[GRD_FFT_MOST_PASSES];
+    int64_t a, b;
+    const struct grd_fft_node *columns, *rows; /* of a, and of b elements */
+    const char *factors;
+    int64_t m;
+    const struct grd_fft_node *inner; /* NULL: no convolution */
+    const char *chirp, *filter;
+    const char *roots;
+};
+
+/* The node, held by the innermost scope; NULL, with MemoryError, on failure. `dtype`: float32 or float64. */
+const struct grd_fft_node *grd_fft_node(enum grd_fft_kind kind, int64_t n, grd_dtype dtype);
+
+void grd_fft_tables_init(void);
+
+#endif

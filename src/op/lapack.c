@@ -1,0 +1,149 @@
+/* Routines of LAPACK and of BLAS as Fortran calls them: all arguments by address, after them the lengths of those that are text. */
+#include "op/lapack.h"
+
+#include "op/openblas.h"
+
+typedef void potrf_routine(const char *triangle, const int64_t *n, void *a, const int64_t *lda, int64_t *ret_info, size_t length);
+typedef void getrf_routine(const int64_t *m, const int64_t *n, void *a, const int64_t *lda, int64_t *ret_pivots, int64_t *ret_info);
+typedef void trsm_routine(const char *side, const char *triangle, const char *transposition, const char *diagonal, const int64_t *m,
+                          const int64_t *n, const void *alpha, const void *a, const int64_t *lda, void *b, const int64_t *ldb,
+                          size_t length1, size_t length2, size_t length3, size_t length4);
+typedef void geqrf_routine(const int64_t *m, const int64_t *n, void *a, const int64_t *lda, void *ret_tau, void *work, const int64_t *lwork,
+                           int64_t *ret_info);
+typedef void orgqr_routine(const int64_t *m, const int64_t *n, const int64_t *k, void *a, const int64_t *lda, const void *tau, void *work,
+                           const int64_t *lwork, int64_t *ret_info);
+typedef void sytrf_routine(const char *triangle, const int64_t *n, void *a, const int64_t *lda, int64_t *ret_pivots, void *work,
+                           const int64_t *lwork, int64_t *ret_info, size_t length);
+typedef void sytrs_routine(const char *triangle, const int64_t *n, const int64_t *k, const void *a, const int64_t *lda,
+                           const int64_t *pivots, void *b, const int64_t *ldb, int64_t *ret_info, size_t length);
+
+static bool is_there(const struct grd_plan *p)
+{
+    (void)p;
+    return grd_openblas() != NULL;
+}
+
+/* The state of a plan is the side of its matrices. */
+static bool is_large(const struct grd_plan *p)
+{
+    return *(const int64_t *)p->state > GRD_LAPACK_SIDE;
+}
+
+static const struct grd_provider providers[] = {{.name = "lapack", .serves = is_there, .wins = is_large}, {.name = "native"}};
+
+static bool choose(struct grd_plan *p)
+{
+    p->provider = grd_choose_provider(p, providers, GRD_LENGTH(providers));
+    return p->provider != NULL;
+}
+
+bool grd_plan_lapack(struct grd_plan *p, int64_t side)
+{
+    *(int64_t *)p->state = side;
+    p->prepare = choose;
+    return true;
+}
+
+bool grd_lapack_is_chosen(const struct grd_plan *p)
+{
+    return p->provider == &providers[0];
+}
+
+/* Returns a routine that may be called until grd_openblas_end; NULL where there is none, or no memory for it. */
+static grd_lapack_routine *begin(grd_dtype dtype, const char *name)
+{
+    grd_lapack_routine *const routine = grd_lapack(dtype, name);
+    return routine != NULL && grd_openblas_begin() ? routine : NULL;
+}
+
+bool grd_lapack_cholesky(grd_dtype dtype, int64_t n, void *a, int32_t *ret_info)
+{
+    potrf_routine *const potrf = (potrf_routine *)begin(dtype, "potrf");
+    int64_t info = 0;
+    if (potrf == NULL)
+        return false;
+    potrf("L", &n, a, &n, &info, 1);
+    grd_openblas_end();
+    *ret_info = (int32_t)info;
+    return true;
+}
+
+bool grd_lapack_solve_triangle(grd_dtype dtype, const struct grd_triangle *t, int64_t k, int64_t leading, void *x)
+{
+    static const float one[2] = {1, 0};
+    static const double wide_one[2] = {1, 0};
+    trsm_routine *const trsm = (trsm_routine *)begin(dtype, "trsm");
+    if (trsm == NULL)
+        return false;
+    const void *alpha = dtype == GRD_FLOAT32 || dtype == GRD_COMPLEX64 ? (const void *)one : wide_one;
+    trsm(t->left ? "L" : "R", t->upper ? "U" : "L", "N", t->unit ? "U" : "N", t->left ? &t->n : &k, t->left ? &k : &t->n, alpha, t->a,
+         &t->n, x, &leading, 1, 1, 1, 1);
+    grd_openblas_end();
+    return true;
+}
+
+bool grd_lapack_lu(grd_dtype dtype, int64_t m, int64_t n, void *a, int64_t *ret_pivots, int32_t *ret_info)
+{
+    getrf_routine *const getrf = (getrf_routine *)begin(dtype, "getrf");
+    int64_t info = 0;
+    if (getrf == NULL)
+        return false;
+    getrf(&m, &n, a, &m, ret_pivots, &info);
+    grd_openblas_end();
+    *ret_info = (int32_t)info;
+    return true;
+}
+
+int64_t grd_lapack_block_work(int64_t columns)
+{
+    enum { BLOCK = 32 }; /* LAPACK takes as many columns at a time as there is room for */
+    return columns * BLOCK;
+}
+
+bool grd_lapack_reflect(grd_dtype dtype, int64_t m, int64_t n, void *a, void *ret_tau, void *work)
+{
+    geqrf_routine *const geqrf = (geqrf_routine *)begin(dtype, "geqrf");
+    const int64_t lwork = grd_lapack_block_work(n);
+    int64_t info = 0;
+    if (geqrf == NULL)
+        return false;
+    geqrf(&m, &n, a, &m, ret_tau, work, &lwork, &info);
+    grd_openblas_end();
+    return true;
+}
+
+bool grd_lapack_orthogonal(grd_dtype dtype, int64_t m, int64_t columns, int64_t k, void *q, const void *tau, void *work)
+{
+    orgqr_routine *const orgqr = (orgqr_routine *)begin(dtype, grd_dtype_is_complex(dtype) ? "ungqr" : "orgqr");
+    const int64_t lwork = grd_lapack_block_work(columns);
+    int64_t info = 0;
+    if (orgqr == NULL)
+        return false;
+    orgqr(&m, &columns, &k, q, &m, tau, work, &lwork, &info);
+    grd_openblas_end();
+    return true;
+}
+
+bool grd_lapack_ldl(grd_dtype dtype, int64_t n, bool hermitian, void *a, void *work, int64_t *ret_pivots, int32_t *ret_info)
+{
+    sytrf_routine *const sytrf = (sytrf_routine *)begin(dtype, hermitian && grd_dtype_is_complex(dtype) ? "hetrf" : "sytrf");
+    const int64_t lwork = grd_lapack_block_work(n);
+    int64_t info = 0;
+    if (sytrf == NULL)
+        return false;
+    sytrf("L", &n, a, &n, ret_pivots, work, &lwork, &info, 1);
+    grd_openblas_end();
+    *ret_info = (int32_t)info;
+    return true;
+}
+
+bool grd_lapack_ldl_solve(grd_dtype dtype, int64_t n, int64_t k, bool hermitian, const void *ld, const int64_t *pivots, void *x)
+{
+    sytrs_routine *const sytrs = (sytrs_routine *)begin(dtype, hermitian && grd_dtype_is_complex(dtype) ? "hetrs" : "sytrs");
+    int64_t info = 0;
+    if (sytrs == NULL)
+        return false;
+    sytrs("L", &n, &k, ld, &n, pivots, x, &n, &info, 1);
+    grd_openblas_end();
+    return true;
+}

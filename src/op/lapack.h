@@ -1,0 +1,37 @@
+/* Routines of LAPACK as decompositions call them, over OpenBLAS, on one matrix that lies column by column. Each returns false, with nothing written, where OpenBLAS
+ * does not serve: then the kernels do it. */
+#ifndef GRD_OP_LAPACK_H
+#define GRD_OP_LAPACK_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "gradus/types.h"
+#include "kernel/decomposition.h"
+#include "op/provider.h"
+
+/* The largest side of a matrix on which the kernels are as fast. */
+enum { GRD_LAPACK_SIDE = 24 };
+
+/* Chooses between the providers "lapack" and "native" of an operator on matrices of that side. */
+bool grd_plan_lapack(struct grd_plan *p, int64_t side);
+bool grd_lapack_is_chosen(const struct grd_plan *p);
+
+/* Overwrites the lower triangle of a Hermitian matrix with L, a = L L^H; info as in grd_decomposition_row. */
+bool grd_lapack_cholesky(grd_dtype dtype, int64_t n, void *a, int32_t *ret_info);
+/* Overwrites x, n x k or k x n with columns `leading` elements apart, as `solve` of grd_decomposition_row does. */
+bool grd_lapack_solve_triangle(grd_dtype dtype, const struct grd_triangle *t, int64_t k, int64_t leading, void *x);
+/* Overwrites an m x n matrix with L and U; row j was exchanged with row pivots[j], counted from 1. */
+bool grd_lapack_lu(grd_dtype dtype, int64_t m, int64_t n, void *a, int64_t *ret_pivots, int32_t *ret_info);
+/* The work of a routine that takes columns by blocks: as many elements as `columns` columns need. */
+int64_t grd_lapack_block_work(int64_t columns);
+/* Overwrites an m x n matrix as `reflect` of grd_decomposition_row does; `work` is for n columns. */
+bool grd_lapack_reflect(grd_dtype dtype, int64_t m, int64_t n, void *a, void *ret_tau, void *work);
+/* Overwrites q, m x columns, whose first k columns hold reflections, with the first columns of their product; `work` is for all columns. */
+bool grd_lapack_orthogonal(grd_dtype dtype, int64_t m, int64_t columns, int64_t k, void *q, const void *tau, void *work);
+/* Overwrites the lower triangle of a symmetric matrix, or a Hermitian one, with L and D, with pivots of grd_ldl_row; `work` is for n columns. */
+bool grd_lapack_ldl(grd_dtype dtype, int64_t n, bool hermitian, void *a, void *work, int64_t *ret_pivots, int32_t *ret_info);
+/* Overwrites n x k right sides with the solutions. */
+bool grd_lapack_ldl_solve(grd_dtype dtype, int64_t n, int64_t k, bool hermitian, const void *ld, const int64_t *pivots, void *x);
+
+#endif

@@ -1,0 +1,436 @@
+/* Elimination: L U decompositions, and the equations, inverses and determinants that follow from them. Algorithms are in kernel/cpu/lu.c, and for large matrices in
+ * LAPACK. Schema: schema/lu.toml.
+ *
+ * Invariant: each matrix is computed by one task, and small ones have the same bits alone and in lanes: so the bits do not depend on the number of threads. */
+#include "kernel/lu.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/parallel.h"
+#include "gen/uses/op/lu.h"
+#include "kernel/table.h"
+#include "op/formula.h"
+#include "op/lapack.h"
+#include "op/matrices.h"
+
+static const struct grd_lu_row *kernels_of(const grd_tensor *x)
+{
+    return grd_kernels->lu[x->dtype];
+}
+
+/* ---- Decompositions ------------------------------------------------------------------------------------------------------------------------ */
+
+bool plan_hidden_lu_factor(struct grd_plan *p, grd_tensor *A)
+{
+    if (A->ndim < 2)
+        return grd_raise(GRD_ERROR_RUNTIME, "torch.lu_factor: Expected tensor with 2 or more dimensions. Got size: %s instead",
+                         grd_list_text(grd_sizes(A)));
+    if (kernels_of(A) == NULL)
+        return grd_raise_no_kernel("lu", (grd_dtype)A->dtype);
+    const int64_t m = grd_size_from_end(A, 2), n = grd_size_from_end(A, 1), k = grd_least(m, n);
+    int64_t sizes[GRD_MAX_DIMS];
+    memcpy(sizes, A->sizes, (size_t)(A->ndim - 2) * sizeof *sizes);
+    sizes[A->ndim - 2] = k;
+    grd_plan_scratch(p, k > GRD_LAPACK_SIDE ? (double)grd_matrix_count(A) * (double)k * sizeof(int64_t) : 0);
+    return grd_plan_starts_from(p, A) && grd_plan_columns(p, grd_batch_of(A), m, n, (grd_dtype)A->dtype) &&
+           grd_plan_result(p, grd_dims_from(sizes, A->ndim - 1), GRD_INT32) && grd_plan_result(p, grd_batch_of(A), GRD_INT32) &&
+           grd_plan_lapack(p, k) && !grd_pending();
+}
+
+static bool factor_with_lapack(const struct grd_plan *p, int64_t i)
+{
+    const grd_tensor *a = p->results[0];
+    const int64_t m = grd_size_from_end(a, 2), n = grd_size_from_end(a, 1), k = grd_least(m, n);
+    int64_t *wide = (int64_t *)p->scratch + i * k;
+    int32_t *pivots = (int32_t *)p->results[1]->data + i * k;
+    if (!grd_lapack_lu((grd_dtype)a->dtype, m, n, grd_matrix_at(a, i), wide, (int32_t *)p->results[2]->data + i))
+        return false;
+    grd_cast_kernel(GRD_INT64, GRD_INT32)(k, (char *const[]){(char *)pivots, (char *)wide}, (const int64_t[]){4, 8}, NULL);
+    return true;
+}
+
+static void factor_matrices(int64_t begin, int64_t end, void *context)
+{
+    const struct grd_plan *p = context;
+    const grd_tensor *a = p->results[0];
+    const struct grd_lu_row *kernels = kernels_of(a);
+    const int64_t m = grd_size_from_end(a, 2), n = grd_size_from_end(a, 1), k = grd_least(m, n);
+    int32_t *pivots = (int32_t *)p->results[1]->data, *info = (int32_t *)p->results[2]->data;
+    if (m == n && n <= GRD_SMALL_MATRIX_SIDE && kernels->factor_many != NULL && end - begin > 1)
+        kernels->factor_many(end - begin, n, grd_matrix_at(a, begin), pivots + begin * n, info + begin);
+    else
+        for (int64_t i = begin; i < end; i++)
+            if (k <= GRD_LAPACK_SIDE || !grd_lapack_is_chosen(p) || !factor_with_lapack(p, i))
+                kernels->factor(m, n, grd_matrix_at(a, i), pivots + i * k, info + i);
+}
+
+/* Matrices of a side up to GRD_SMALL_MATRIX_SIDE fill the lanes of a task. */
+static int64_t grain_of(int64_t n, double work)
+{
+    const int64_t grain = grd_matrix_grain(work);
+    return n > GRD_SMALL_MATRIX_SIDE ? grain : (grain + GRD_MATRIX_LANES - 1) / GRD_MATRIX_LANES * GRD_MATRIX_LANES;
+}
+
+void run_hidden_lu_factor(const struct grd_plan *p, grd_tensor *A)
+{
+    const int64_t m = grd_size_from_end(A, 2), n = grd_size_from_end(A, 1), k = grd_least(m, n);
+    grd_parallel_for(0, grd_matrix_count(A), grain_of(n, (double)m * (double)n * (double)k / 3), factor_matrices, (void *)p);
+}
+
+/* ---- Checks of what came out ------------------------------------------------------------------------------------------------------------------ */
+
+bool grd_lu_check(grd_tensor *info, const char *function)
+{
+    struct grd_failed_matrix failed;
+    if (!grd_find_failed_matrix(info, &failed))
+        return !grd_pending();
+    return grd_raise(
+        GRD_ERROR_RUNTIME,
+        "torch.linalg.%s: %sU[%lld,%lld] is zero and using it on lu_solve would result in a division by zero. If you still want "
+        "to perform the factorization, consider calling linalg.lu(A, pivot) or linalg.lu_factor_ex(A, pivot)",
+        function, failed.place, (long long)failed.info, (long long)failed.info);
+}
+
+bool grd_solve_check(grd_tensor *info, const char *function)
+{
+    struct grd_failed_matrix failed;
+    if (!grd_find_failed_matrix(info, &failed))
+        return !grd_pending();
+    return grd_raise(GRD_ERROR_LINALG, "torch.linalg.%s: %sThe solver failed because the input matrix is singular.", function,
+                     failed.place);
+}
+
+bool grd_inverse_check(grd_tensor *info, const char *function)
+{
+    struct grd_failed_matrix failed;
+    if (!grd_find_failed_matrix(info, &failed))
+        return !grd_pending();
+    return grd_raise(GRD_ERROR_LINALG,
+                     "%s: %sThe diagonal element %lld is zero, the inversion could not be completed because the input matrix is singular.",
+                     function, failed.place, (long long)failed.info);
+}
+
+bool grd_decomposition_check_width(const grd_tensor *x, const char *function)
+{
+    const grd_dtype dtype = (grd_dtype)x->dtype;
+    return grd_kernels->lu[dtype] != NULL ||
+           grd_raise(GRD_ERROR_RUNTIME, "%s: Low precision dtypes not supported. Got %s", function, grd_dtype_type_name(dtype));
+}
+
+grd_dims grd_batch_sizes_of(grd_dims sizes)
+{
+    return grd_dims_from(sizes.data, sizes.n - 2);
+}
+
+grd_dims grd_matrix_sizes(grd_dims sizes)
+{
+    return grd_dims_from(sizes.data + sizes.n - 2, 2);
+}
+
+int64_t grd_pivots_rank(const grd_tensor *matrices, const grd_tensor *pivots)
+{
+    return grd_greatest(matrices->ndim, pivots->ndim + 1) - 1;
+}
+
+/* ---- Exchanged rows ------------------------------------------------------------------------------------------------------------------------- */
+
+/* True if all pivots name rows. */
+static bool pivots_are_in(const grd_tensor *pivots, int64_t rows, double *ret_least)
+{
+    double largest;
+    return !grd_composite_extremes((grd_tensor *)pivots, ret_least, &largest) || (*ret_least >= 1 && largest <= (double)rows);
+}
+
+/* Pivots are rows of numbers, `most` or fewer. */
+static bool check_pivots(const grd_tensor *pivots, int64_t most, const char *function)
+{
+    return (pivots->ndim > 0 && grd_size_from_end(pivots, 1) <= most) ||
+           grd_raise(GRD_ERROR_RUNTIME, "%s: pivots must be rows of at most %lld numbers, but have sizes %s", function, (long long)most,
+                     grd_list_text(grd_sizes(pivots)));
+}
+
+bool plan_hidden_exchange_rows(struct grd_plan *p, grd_tensor *self, grd_tensor *pivots, bool back)
+{
+    int64_t sizes[GRD_MAX_DIMS], ndim;
+    (void)back;
+    if (!grd_check_matrices(self, "self", "lu_unpack") || kernels_of(self) == NULL)
+        return !grd_pending() && grd_raise_no_kernel("unpack_pivots", (grd_dtype)self->dtype);
+    if (!check_pivots(pivots, grd_size_from_end(self, 2), "lu_unpack"))
+        return false;
+    if (!grd_shape_broadcast(grd_batch_of(self), grd_dims_from(pivots->sizes, pivots->ndim - 1), sizes, &ndim))
+        return false;
+    memcpy(sizes + ndim, self->sizes + self->ndim - 2, 2 * sizeof *sizes);
+    return grd_plan_starts_from(p, grd_expand(self, grd_dims_from(sizes, ndim + 2))) &&
+           grd_plan_reads_as(p, grd_unsqueeze(pivots, -1), GRD_INT32) &&
+           grd_plan_columns(p, grd_dims_from(sizes, ndim), grd_size_from_end(self, 2), grd_size_from_end(self, 1),
+                            (grd_dtype)self->dtype) &&
+           !grd_pending();
+}
+
+bool check_hidden_exchange_rows(struct grd_plan *p, grd_tensor *self, grd_tensor *pivots, bool back)
+{
+    double least;
+    (void)p, (void)back;
+    return pivots_are_in(pivots, grd_size_from_end(self, 2), &least) ||
+           grd_raise(GRD_ERROR_RUNTIME, "pivots passed to lu_unpack must be between 1 and LU.size(-2) inclusive.Did you properly pass the "
+                                        "result of lu_factor?");
+}
+
+struct exchange {
+    const struct grd_plan *p;
+    bool back;
+};
+
+static void exchange_matrices(int64_t begin, int64_t end, void *context)
+{
+    const struct exchange *e = context;
+    const grd_tensor *x = e->p->results[0], *pivots = e->p->in[1];
+    for (int64_t i = begin; i < end; i++)
+        kernels_of(x)->exchange_rows(grd_size_from_end(x, 2), grd_size_from_end(x, 1), grd_size_from_end(pivots, 2),
+                                     (const int32_t *)grd_broadcast_matrix_at(pivots, x, i), e->back, grd_matrix_at(x, i));
+}
+
+void run_hidden_exchange_rows(const struct grd_plan *p, grd_tensor *self, grd_tensor *pivots, bool back)
+{
+    struct exchange e = {p, back};
+    const grd_tensor *x = p->results[0];
+    (void)pivots;
+    grd_parallel_for(0, grd_matrix_count(x), grd_matrix_grain((double)grd_size_from_end(self, 2) * (double)grd_size_from_end(self, 1)),
+                     exchange_matrices, &e);
+}
+
+bool grd_lu_unpack_check(const grd_tensor *data, const grd_tensor *pivots, bool unpack_pivots)
+{
+    if (data->ndim < 2)
+        return grd_raise(GRD_ERROR_RUNTIME, "torch.lu_unpack: Expected tensor with 2 or more dimensions. Got size: %s instead",
+                         grd_list_text(grd_sizes(data)));
+    if (unpack_pivots && (pivots->dtype != GRD_INT32 || pivots->ndim == 0))
+        return grd_raise(GRD_ERROR_RUNTIME,
+                         "torch.lu_unpack: LU_pivots is expected to be a contiguous tensor of torch.int32 dtype.\n"
+                         "Note: this function is intended to be used with the output produced by torch.linalg.lu_factor");
+    return true;
+}
+
+/* ---- Equations ------------------------------------------------------------------------------------------------------------------------------- */
+
+/* LU is square, with as many pivots as rows. */
+static bool check_factors(const grd_tensor *LU, const grd_tensor *pivots, const char *function)
+{
+    if (!grd_decomposition_check_square(LU, function))
+        return false;
+    const int64_t n = grd_size_from_end(LU, 1);
+    return check_pivots(pivots, n, function) &&
+           (grd_size_from_end(pivots, 1) == n ||
+            grd_raise(GRD_ERROR_RUNTIME, "%s: Number of pivots per batch should be same as the dimension of the matrix", function));
+}
+
+static grd_tensor *pivots_of_each(const grd_tensor *LU, grd_tensor *pivots)
+{
+    return grd_expand(pivots, grd_dims_from(LU->sizes, LU->ndim - 1));
+}
+
+bool plan_hidden_lu_solve(struct grd_plan *p, grd_tensor *LU, grd_tensor *pivots, grd_tensor *B, bool left, bool adjoint)
+{
+    int64_t sizes[GRD_MAX_DIMS], ndim;
+    const grd_dtype dtype = (grd_dtype)LU->dtype;
+    const bool transposed = left == adjoint;
+    if (kernels_of(LU) == NULL)
+        return grd_raise_no_kernel("linalg.lu_solve", dtype);
+    if (!check_factors(LU, pivots, "linalg.lu_solve") || !grd_check_matrices(B, "B", "linalg.lu_solve"))
+        return false;
+    if (grd_size_from_end(B, left ? 2 : 1) != grd_size_from_end(LU, 1) || B->dtype != LU->dtype)
+        return grd_raise(GRD_ERROR_RUNTIME, "linalg.lu_solve: B must fit to LU of sizes %s", grd_list_text(grd_sizes(LU)));
+    if (!grd_shape_broadcast(grd_batch_of(B), grd_batch_of(LU), sizes, &ndim))
+        return false;
+    memcpy(sizes + ndim, B->sizes + B->ndim - 2, 2 * sizeof *sizes);
+    const grd_dims batch = grd_dims_from(sizes, ndim), all = grd_dims_from(sizes, ndim + 2);
+    grd_tensor *factors = adjoint ? grd_conj(LU) : LU;
+    return grd_plan_starts_from(p, grd_expand(B, all)) &&
+           grd_plan_reads_as(p, transposed ? factors : grd_transpose(factors, -2, -1), dtype) &&
+           grd_plan_reads_as(p, grd_unsqueeze(pivots_of_each(LU, pivots), -1), GRD_INT32) &&
+           (left ? grd_plan_columns(p, batch, sizes[ndim], sizes[ndim + 1], dtype) : grd_plan_result(p, all, dtype)) &&
+           grd_plan_lapack(p, grd_size_from_end(LU, 1)) && !grd_pending();
+}
+
+bool check_hidden_lu_solve(struct grd_plan *p, grd_tensor *LU, grd_tensor *pivots, grd_tensor *B, bool left, bool adjoint)
+{
+    double least;
+    (void)p, (void)B, (void)left, (void)adjoint;
+    return pivots_are_in(pivots, grd_size_from_end(LU, 2), &least) ||
+           grd_raise(GRD_ERROR_RUNTIME, "Pivots given to lu_solve must all be %s. Did you properly pass the result of lu_factor?",
+                     least < 1 ? "greater or equal to 1" : "smaller or equal to LU.size(-2)");
+}
+
+/* Of X A = B, columns of the transposed X are solved. */
+struct systems {
+    const struct grd_plan *p;
+    int64_t n, k; /* equations, and right sides of a matrix */
+    bool transposed;
+    int64_t pieces; /* of the right sides: threads share them */
+};
+
+enum { PIECE = 128 };
+
+static void solve_small(const struct systems *s, int64_t begin, int64_t end)
+{
+    const grd_tensor *x = s->p->results[0];
+    struct grd_small_systems systems = {.n = s->n, .k = s->k, .transposed = s->transposed};
+    for (; begin < end; begin += systems.count) {
+        systems.count = grd_least(end - begin, GRD_MATRIX_LANES);
+        systems.x = grd_matrix_at(x, begin);
+        for (int64_t i = 0; i < systems.count; i++) {
+            systems.matrices[i] = grd_broadcast_matrix_at(s->p->in[1], x, begin + i);
+            systems.exchanges[i] = (const int32_t *)grd_broadcast_matrix_at(s->p->in[2], x, begin + i);
+        }
+        kernels_of(x)->solve_many(&systems);
+    }
+}
+
+static void solve_piece(const struct systems *s, int64_t i)
+{
+    const grd_tensor *x = s->p->results[0];
+    const int64_t n = s->n, matrix = i / s->pieces, first = i % s->pieces * PIECE;
+    const int64_t some = s->pieces > 1 ? grd_least(s->k - first, PIECE) : s->k;
+    char *piece = grd_matrix_at(x, matrix) + first * n * x->itemsize;
+    const int32_t *pivots = (const int32_t *)grd_broadcast_matrix_at(s->p->in[2], x, matrix);
+    const struct grd_triangle triangle = {.n = n, .left = true, .a = grd_broadcast_matrix_at(s->p->in[1], x, matrix)};
+    if (!s->transposed)
+        kernels_of(x)->exchange_rows(n, some, n, pivots, false, piece);
+    for (int upper = 0; upper < 2; upper++) {
+        struct grd_triangle t = triangle;
+        t.upper = upper;
+        t.unit = t.upper == s->transposed;
+        if (!grd_lapack_is_chosen(s->p) || !grd_lapack_solve_triangle((grd_dtype)x->dtype, &t, some, n, piece))
+            grd_kernels->decomposition[x->dtype]->solve(&t, some, n, piece);
+    }
+    if (s->transposed)
+        kernels_of(x)->exchange_rows(n, some, n, pivots, true, piece);
+}
+
+static void solve_systems(int64_t begin, int64_t end, void *context)
+{
+    const struct systems *s = context;
+    const grd_tensor *x = s->p->results[0];
+    if (s->n <= GRD_SMALL_MATRIX_SIDE && kernels_of(x)->solve_many != NULL && end - begin > 1)
+        solve_small(s, begin, end);
+    else
+        for (int64_t i = begin; i < end; i++)
+            solve_piece(s, i);
+}
+
+void run_hidden_lu_solve(const struct grd_plan *p, grd_tensor *LU, grd_tensor *pivots, grd_tensor *B, bool left, bool adjoint)
+{
+    const int64_t n = grd_size_from_end(LU, 1), k = grd_size_from_end(B, left ? 1 : 2);
+    struct systems s = {p, n, k, left == adjoint, n > GRD_LAPACK_SIDE ? (k + PIECE - 1) / PIECE : 1};
+    (void)pivots;
+    grd_parallel_for(0, grd_matrix_count(p->results[0]) * s.pieces, grain_of(n, (double)n * (double)n * (double)grd_least(k, PIECE)),
+                     solve_systems, &s);
+}
+
+static bool check_shapes(const grd_tensor *a, const grd_tensor *b, bool left, const char *function)
+{
+    return grd_size_from_end(a, 1) == grd_size_from_end(b, left ? 2 : 1) ||
+           grd_raise(GRD_ERROR_RUNTIME, "%s: Incompatible shapes of A and B for the equation %s = B (%lldx%lld and %lldx%lld)", function,
+                     left ? "AX" : "XA", (long long)grd_size_from_end(a, 2), (long long)grd_size_from_end(a, 1),
+                     (long long)grd_size_from_end(b, 2), (long long)grd_size_from_end(b, 1));
+}
+
+bool grd_lu_solve_check(const grd_tensor *lu, const grd_tensor *pivots, const grd_tensor *b, bool left)
+{
+    static const char *const function = "linalg.lu_solve";
+    if (!grd_decomposition_check_inexact(lu, "torch.linalg.lu_solve"))
+        return false;
+    if (pivots->dtype != GRD_INT32)
+        return grd_raise(GRD_ERROR_RUNTIME, "%s: pivots should be a Tensor of scalar type torch.int32", function);
+    if (!grd_decomposition_check_square(lu, "torch.linalg.lu_solve") || !grd_check_matrices(b, "B", function))
+        return false;
+    if (lu->dtype != b->dtype)
+        return grd_raise(GRD_ERROR_RUNTIME,
+                         "%s: Expected LU and B to have the same dtype, but found LU of type %s and B of type %s instead", function,
+                         grd_dtype_type_name((grd_dtype)lu->dtype), grd_dtype_type_name((grd_dtype)b->dtype));
+    if (!check_shapes(lu, b, left, function))
+        return false;
+    if (pivots->ndim == 0 || pivots->sizes[pivots->ndim - 1] != grd_size_from_end(lu, 1))
+        return grd_raise(GRD_ERROR_RUNTIME, "%s: Number of pivots per batch should be same as the dimension of the matrix", function);
+    return grd_dims_equal(grd_dims_from(lu->sizes, lu->ndim - 1), grd_sizes(pivots)) ||
+           grd_raise(GRD_ERROR_RUNTIME, "%s: Expected LU.shape[:-1] and pivots.shape to be the same, but got pivots with shape %s instead",
+                     function, grd_list_text(grd_sizes(pivots)));
+}
+
+bool grd_solve_is_vector(grd_dims a, grd_dims b)
+{
+    return b.n == 1 || (a.n == b.n + 1 && grd_dims_equal(grd_dims_from(a.data, a.n - 1), b));
+}
+
+grd_tensor *grd_solve_shaped(grd_tensor *vectors)
+{
+    return vectors->ndim < 2 ? vectors : grd_composite_columns(vectors);
+}
+
+bool grd_solve_check_shapes(const grd_tensor *a, const grd_tensor *b, bool left)
+{
+    static const char *const function = "linalg.solve";
+    if (!grd_decomposition_check_inexact(a, function))
+        return false;
+    if (a->dtype != b->dtype)
+        return grd_raise(GRD_ERROR_RUNTIME, "%s: Expected A and B to have the same dtype, but found A of type %s and B of type %s instead",
+                         function, grd_dtype_type_name((grd_dtype)a->dtype), grd_dtype_type_name((grd_dtype)b->dtype));
+    return grd_decomposition_check_square(a, function) && grd_check_matrices(b, "B", function) && check_shapes(a, b, left, function);
+}
+
+/* ---- Determinants ---------------------------------------------------------------------------------------------------------------------------- */
+
+double grd_small_pivot(grd_dtype dtype)
+{
+    return sqrt(grd_dtype_epsilon(dtype));
+}
+
+static bool plan_of_factors(struct grd_plan *p, const grd_tensor *A, grd_tensor *LU, grd_tensor *pivots)
+{
+    if (kernels_of(LU) == NULL)
+        return grd_raise_no_kernel("linalg.det", (grd_dtype)LU->dtype);
+    if (A->dtype != LU->dtype || !grd_dims_equal(grd_sizes(A), grd_sizes(LU)))
+        return grd_raise(GRD_ERROR_RUNTIME, "linalg.det: LU must be a decomposition of A, of sizes %s", grd_list_text(grd_sizes(A)));
+    return check_factors(LU, pivots, "linalg.det") && grd_plan_reads_as(p, grd_transpose(LU, -2, -1), (grd_dtype)LU->dtype) &&
+           grd_plan_reads_as(p, pivots_of_each(LU, pivots), GRD_INT32);
+}
+
+bool plan_hidden_linalg_det_factored(struct grd_plan *p, grd_tensor *A, grd_tensor *LU, grd_tensor *pivots)
+{
+    return plan_of_factors(p, A, LU, pivots) && grd_plan_result(p, grd_batch_of(LU), (grd_dtype)LU->dtype) && !grd_pending();
+}
+
+bool plan_hidden_linalg_slogdet_factored(struct grd_plan *p, grd_tensor *A, grd_tensor *LU, grd_tensor *pivots)
+{
+    return plan_of_factors(p, A, LU, pivots) && grd_plan_result(p, grd_batch_of(LU), (grd_dtype)LU->dtype) &&
+           grd_plan_result(p, grd_batch_of(LU), grd_dtype_to_real((grd_dtype)LU->dtype)) && !grd_pending();
+}
+
+static void write_determinants(int64_t begin, int64_t end, void *context)
+{
+    const struct grd_plan *p = context;
+    const grd_tensor *lu = p->in[0], *first = p->results[0], *second = p->nresults > 1 ? p->results[1] : NULL;
+    const int64_t n = grd_size_from_end(lu, 1);
+    for (int64_t i = begin; i < end; i++) {
+        const int32_t *pivots = (const int32_t *)p->in[1]->data + i * n;
+        char *result = first->data + i * first->itemsize;
+        if (second == NULL)
+            kernels_of(lu)->determinant(n, grd_matrix_at(lu, i), pivots, result);
+        else
+            kernels_of(lu)->log_determinant(n, grd_matrix_at(lu, i), pivots, result, second->data + i * second->itemsize);
+    }
+}
+
+void run_hidden_linalg_det_factored(const struct grd_plan *p, grd_tensor *A, grd_tensor *LU, grd_tensor *pivots)
+{
+    (void)A, (void)pivots;
+    grd_parallel_for(0, grd_matrix_count(LU), grd_matrix_grain((double)grd_size_from_end(LU, 1)), write_determinants, (void *)p);
+}
+
+void run_hidden_linalg_slogdet_factored(const struct grd_plan *p, grd_tensor *A, grd_tensor *LU, grd_tensor *pivots)
+{
+    (void)A, (void)pivots;
+    grd_parallel_for(0, grd_matrix_count(LU), grd_matrix_grain(16.0 * (double)grd_size_from_end(LU, 1)), write_determinants, (void *)p);
+}

@@ -1,0 +1,181 @@
+"""LU decompositions, equations, inverses and determinants beside PyTorch: values, strides, infos, first and second derivatives, errors."""
+import warnings
+
+import numpy as np
+import pytest
+
+from nn_programs import gradus
+from oracle import torch
+from test_decomposition import compare, random
+
+DTYPES = ["float64", "complex128"]
+SHAPES = [(3, 3), (1, 1), (2, 4, 4), (40, 6, 6), (20, 3, 3), (30, 30), (0, 0), (0, 3, 3), (2, 0, 0)]
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("shape", SHAPES + [(5, 3), (3, 5), (2, 6, 4), (2, 4, 6), (40, 30), (30, 40), (0, 3), (3, 0)])
+def test_decompositions(shape, dtype):
+    matrix = random(0, shape, dtype)
+    compare(lambda m, a: m.linalg.lu_factor(a)[0], [matrix], dtype)
+    compare(lambda m, a: m.linalg.lu(a)[1:], [matrix], dtype)
+    compare(lambda m, a: tuple(r.to(m.float64) for r in m.linalg.lu_factor_ex(a.detach())[1:]) + (m.linalg.lu(a.detach())[0],), [matrix], dtype, differentiate=False)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("shapes", [((3, 3), (3, 2), True), ((3, 3), (3,), True), ((2, 4, 4), (2, 4), True), ((3, 1, 4, 4), (2, 4, 3), True), ((4, 4), (3, 4), False),
+                                    ((2, 4, 4), (5, 1, 3, 4), False), ((30, 30), (30, 5), True), ((30, 30), (300, 30), False), ((40, 5, 5), (5, 20), True), ((0, 0), (0, 2), True)])
+def test_solve(shapes, dtype):
+    a, b, left = shapes
+    compare(lambda m, x, y: m.linalg.solve(x, y, left=left), [random(1, a, dtype), random(2, b, dtype)], dtype)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("adjoint", [False, True])
+@pytest.mark.parametrize("shapes", [((3, 3), (3, 2), True), ((2, 4, 4), (3, 1, 4, 2), True), ((4, 4), (3, 4), False), ((2, 4, 4), (2, 3, 4), False), ((20, 5, 5), (5, 3), True)])
+def test_lu_solve(shapes, adjoint, dtype):
+    a, b, left = shapes
+    compare(lambda m, x, y: m.linalg.lu_solve(*m.linalg.lu_factor(x), y, left=left, adjoint=adjoint), [random(3, a, dtype), random(4, b, dtype)], dtype)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("shape", SHAPES)
+def test_inverses_and_determinants(shape, dtype):
+    matrix = random(5, shape, dtype)
+    compare(lambda m, a: m.linalg.inv(a), [matrix], dtype)
+    compare(lambda m, a: m.det(a), [matrix], dtype, differentiate=matrix.size > 1)  # PyTorch's second derivative of the determinant of one number has no graph
+    compare(lambda m, a: tuple(m.linalg.slogdet(a)), [matrix], dtype)
+    compare(lambda m, a: m.logdet(a.mH @ a + m.eye(a.shape[-1], dtype=a.dtype)), [matrix], dtype)
+
+
+def test_signs_turn():
+    """The gradient of the sign of a complex determinant, whose absolute value stays 1."""
+    matrix = random(6, (2, 3, 3), "complex128")
+    compare(lambda m, a: m.linalg.slogdet(a)[0].real, [matrix], "complex128")
+
+
+@pytest.mark.parametrize("dtype", ["float32", "complex64", "complex128"])
+@pytest.mark.parametrize("n", [2, 7, 16, 17, 60, 200])
+def test_residuals(n, dtype):
+    parts = np.random.default_rng(n).normal(size=(2, 3, n, n))
+    a = (parts[0] + 1j * parts[1] if "complex" in dtype else parts[0]).astype(dtype)
+    t, precision = gradus.from_numpy(a), 1e-4 if dtype in ("float32", "complex64") else 1e-11
+    P, L, U = (x.numpy() for x in gradus.linalg.lu(t))
+    assert np.abs(P @ L @ U - a).max() < precision
+    assert np.abs(a @ gradus.linalg.inv(t).numpy() - np.eye(n)).max() < precision * n * 100
+    assert np.abs(a @ gradus.linalg.solve(t, t).numpy() - a).max() < precision * n * 100
+
+
+def test_a_matrix_has_the_same_bits_alone_and_in_a_batch():
+    matrices = gradus.from_numpy(np.random.default_rng(0).normal(size=(37, 5, 5)))
+    right = gradus.from_numpy(np.random.default_rng(1).normal(size=(37, 5, 2)))
+    together, solved = gradus.linalg.lu_factor_ex(matrices), gradus.linalg.solve(matrices, right)
+    for i, (matrix, b) in enumerate(zip(matrices, right)):
+        alone = gradus.linalg.lu_factor_ex(matrix)
+        assert all((a[i] == b).all() for a, b in zip(together, alone)) and (solved[i] == gradus.linalg.solve(matrix, b)).all()
+
+
+@pytest.mark.parametrize("matrix, wanted", [([[1.0, 2.0], [2.0, 4.0]], [[4.0, -2.0], [-2.0, 1.0]]), ([[0.0, 0.0], [0.0, 3.0]], [[3.0, 0.0], [0.0, 0.0]])])
+def test_singular_matrices_have_determinants_with_derivatives(matrix, wanted):
+    a = gradus.tensor(matrix, dtype=gradus.float64, requires_grad=True)
+    first, = gradus.autograd.grad(gradus.det(a), a, create_graph=True)
+    np.testing.assert_allclose(first.tolist(), wanted, atol=1e-6)
+    second, = gradus.autograd.grad(first[0, 0], a)
+    np.testing.assert_allclose(second.tolist(), [[0.0, 0.0], [0.0, 1.0]], atol=1e-6)
+
+
+def test_singular_matrices_have_infos():
+    for module in (gradus, torch):
+        batch = module.stack([module.eye(3), module.ones(3, 3), module.zeros(3, 3)])
+        assert module.linalg.lu_factor_ex(batch).info.tolist() == [0, 2, 1]
+        assert module.linalg.inv_ex(batch).info.tolist() == module.linalg.solve_ex(batch, batch).info.tolist() == [0, 2, 1]
+        assert module.linalg.det(batch).tolist() == [1, 0, 0] and module.linalg.slogdet(batch)[1].tolist() == [0, -np.inf, -np.inf]
+        assert module.logdet(-module.eye(3)).isnan() and module.logdet(module.ones(2, 2)).item() == -np.inf
+
+
+def test_older_names():
+    results = []
+    for module in (gradus, torch):
+        a, b = module.tensor(random(0, (2, 3, 3), "float64").tolist()), module.tensor(random(1, (2, 3, 2), "float64").tolist())
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            LU, pivots = module.lu(a)
+            results.append([LU, pivots, *a.lu(get_infos=True), *module._lu_with_info(a), *module.lu_unpack(LU, pivots), *module.lu_unpack(LU, pivots, unpack_data=False),
+                            *module.lu_unpack(LU, pivots, unpack_pivots=False), module.lu_solve(b, LU, pivots), b.lu_solve(LU, pivots), a.inverse(), a.det(), *a.slogdet(), a.logdet()])
+    for a, b in zip(*results, strict=True):
+        assert a.shape == tuple(b.shape) and a.stride() == b.stride()
+        np.testing.assert_allclose(a.tolist(), b.tolist(), atol=1e-5)
+
+
+SINGULAR = "m.stack([m.eye(2), m.ones(2, 2)])"
+INT32 = "dtype=m.int32"
+
+
+@pytest.mark.parametrize("call", [
+    *(text.format(matrix) for matrix in (SINGULAR, "m.ones(2, 2)") for text in (
+        "m.linalg.inv({})", "m.linalg.solve({}, m.ones(2, 2))", "m.linalg.lu_factor({})", "m.linalg.inv_ex({}, check_errors=True)", "m.inverse({})",
+        "m.linalg.solve_ex({}, m.ones(2, 2), check_errors=True)", "m.linalg.lu_factor_ex({}, check_errors=True)", "m.matrix_power({}, -1)")),
+    *(f"m.{name}({argument})" for argument in ("m.ones(3)", "m.ones(2, 3)", "m.ones(2, 2, dtype=m.int64)", "m.ones(2, 2, dtype=m.float16)") for name in (
+        "linalg.inv", "linalg.det", "linalg.slogdet", "logdet", "inverse", "det", "slogdet", "linalg.lu_factor", "linalg.lu") if ("lu" not in name or argument != "m.ones(2, 3)")),
+    "m.linalg.lu(m.ones(2, 2), pivot=False)", "m.linalg.lu_factor(m.ones(2, 2), pivot=False)", "m.linalg.lu_factor_ex(m.ones(2, 2), pivot=False)",
+    "m.linalg.solve(m.ones(3), m.ones(3))", "m.linalg.solve(m.ones(2, 3), m.ones(3))", "m.linalg.solve(m.ones(2, 2, dtype=m.int64), m.ones(2))",
+    "m.linalg.solve(m.eye(3), m.ones(2))", "m.linalg.solve(m.eye(3), m.ones(2, 3))", "m.linalg.solve(m.eye(3), m.ones(()))", "m.linalg.solve(m.eye(3), m.ones(3, dtype=m.float64))",
+    "m.linalg.solve(m.eye(3).expand(2, 3, 3), m.ones(5, 3, 3))", "m.linalg.solve(m.eye(3), m.ones(3, 2), left=False)", "m.linalg.solve(m.eye(3), m.ones(3), left=False)",
+    "m.linalg.lu_solve(m.eye(3), m.ones(3), m.ones(3, 1))", f"m.linalg.lu_solve(m.eye(3), m.ones(3, {INT32}), m.ones(2, 1))", f"m.linalg.lu_solve(m.eye(3), m.ones(2, {INT32}), m.ones(3, 1))",
+    f"m.linalg.lu_solve(m.eye(3), m.ones(3, {INT32}), m.ones(3))", f"m.linalg.lu_solve(m.ones(2, 3), m.ones(2, {INT32}), m.ones(3, 1))",
+    f"m.linalg.lu_solve(m.eye(3), m.ones(2, 3, {INT32}), m.ones(3, 1))", f"m.linalg.lu_solve(m.eye(3), m.full((3,), 7, {INT32}), m.ones(3, 1))",
+    f"m.linalg.lu_solve(m.eye(3), m.zeros(3, {INT32}), m.ones(3, 1))", f"m.linalg.lu_solve(m.eye(3), m.ones(3, {INT32}), m.ones(3, 1, dtype=m.float64))",
+    f"m.linalg.lu_solve(m.eye(3), m.ones(3, {INT32}), m.ones(4, 2), left=False)", f"m.lu_unpack(m.eye(3), m.full((3,), 7, {INT32}))", "m.lu_unpack(m.eye(3), m.ones(3))",
+    "m.lu_unpack(m.ones(3), m.ones(3))", "m.linalg.inv(m.eye(2), out=m.empty(2, 2, dtype=m.float64))", "m.linalg.det(m.eye(2), out=m.empty((), dtype=m.int32))",
+    "m.linalg.solve(m.eye(2), m.eye(2), out=m.empty(2, 2, dtype=m.float64))", "m.linalg.lu_factor(m.eye(2), out=(m.empty(2, 2), m.empty(2)))"])
+def test_errors(call):
+    texts = []
+    for module in (gradus, torch):
+        with pytest.raises(Exception) as caught:
+            eval(call, {"m": module})
+        texts.append((type(caught.value).__name__, str(caught.value)))
+    assert texts[0] == texts[1]
+
+
+def test_results_go_to_out():
+    for module in (gradus, torch):
+        a, out = module.eye(3) * 2, module.empty(3, 3)
+        assert module.linalg.inv(a, out=out) is out and out.tolist() == (module.eye(3) / 2).tolist()
+        LU, pivots = module.empty(0), module.empty(0, dtype=module.int32)
+        module.linalg.lu_factor(a, out=(LU, pivots))
+        assert LU.tolist() == a.tolist() and pivots.tolist() == [1, 2, 3]
+
+
+@pytest.mark.parametrize("call", ["m.linalg.solve(a, b)", "m.linalg.inv(a)", "m.linalg.det(a)", "m.linalg.slogdet(a)[1]", "m.linalg.lu_factor(a)[0]", "m.logdet(a @ a.mT)"])
+def test_transforms(call):
+    a, b = random(0, (4, 3, 3), "float64"), random(1, (4, 3, 2), "float64")
+    results = []
+    for module in (gradus, torch):
+        given = [module.tensor(x.tolist(), dtype=module.float64) for x in (a, b)]
+        run = lambda x, y, module=module: eval(call, {"m": module, "a": x, "b": y})  # noqa: E731
+        results.append([module.func.vmap(run)(*given), module.func.jvp(run, tuple(given), (given[0].cos(), given[1].sin()))[1],
+                        module.func.vmap(module.func.grad(lambda x, y, run=run: run(x, y).sum()))(*given)])
+    for ours, theirs in zip(*results):
+        np.testing.assert_allclose(ours.tolist(), theirs.tolist(), rtol=1e-8, atol=1e-8)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_equations_of_tensors(dtype):
+    compare(lambda m, a: m.linalg.tensorinv(a.reshape(2, 3, 3, 2), ind=2), [random(0, (6, 6), dtype)], dtype)
+    compare(lambda m, a, b: m.linalg.tensorsolve(a.reshape(2, 3, 6), b), [random(1, (6, 6), dtype), random(2, (2, 3), dtype)], dtype)
+    compare(lambda m, a, b: m.linalg.tensorsolve(a.reshape(2, 6, 3), b, dims=(1,)), [random(1, (6, 6), dtype), random(2, (2, 3), dtype)], dtype)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_matrices_of_powers(dtype):
+    compare(lambda m, x: (m.linalg.vander(x), m.linalg.vander(x, N=3)), [random(3, (2, 4), dtype)], dtype)
+    compare(lambda m, x: (m.vander(x), m.vander(x, N=2, increasing=True), m.vander(x, 0)), [random(3, (4,), dtype)], dtype, differentiate=False)  # PyTorch writes over what its derivative reads
+    for module in (gradus, torch):
+        assert module.vander(module.tensor([1, 2, 3]), 2).tolist() == [[1, 1], [2, 1], [3, 1]] and module.vander(module.tensor([True, False])).dtype == module.int64
+
+
+@pytest.mark.parametrize("call", [
+    "m.linalg.tensorinv(m.ones(2, 2), ind=0)", "m.linalg.tensorinv(m.ones(2, 3), ind=1)", "m.linalg.tensorinv(m.ones(2, 2), ind=1)", "m.linalg.tensorsolve(m.ones(2, 3), m.ones(2))",
+    "m.linalg.tensorsolve(m.ones(2, 2), m.ones(3))", "m.linalg.tensorsolve(m.ones(2, 2), m.ones(2), dims=(5,))", "m.linalg.tensorsolve(m.ones(2, 2), m.ones(2))",
+    "m.linalg.vander(m.ones(()))", "m.linalg.vander(m.ones(3), N=1)", "m.linalg.vander(m.tensor([True]))", "m.vander(m.ones(2, 2))", "m.vander(m.ones(2), N=-1)"])
+def test_errors_of_tensors_and_powers(call):
+    test_errors(call)

@@ -1,0 +1,100 @@
+"""Norms, ranks, pseudo-inverses and least squares beside PyTorch: values, strides, derivatives, errors."""
+import numpy as np
+import pytest
+
+from nn_programs import gradus
+from oracle import torch
+from test_spectral import array, error, random, tensor
+
+INF = float("inf")
+
+
+def compare(function, inputs, dtype, second=True):
+    found = []
+    for module in (gradus, torch):
+        given = [tensor(module, a, dtype).requires_grad_() for a in inputs]
+        results = function(module, *given)
+        results = [results] if isinstance(results, module.Tensor) else list(results)
+        total = sum((r.abs() ** 2).sum() for r in results if r.requires_grad and r.numel())
+        first = module.autograd.grad(total, given, create_graph=second) if isinstance(total, module.Tensor) else []
+        more = module.autograd.grad(sum((g.abs() ** 2).sum() for g in first), given) if second and first else []
+        strides = [[stride for size, stride in zip(r.shape, r.stride()) if size > 1 and r.numel()] for r in results]
+        found.append(([(tuple(r.shape), s, str(r.dtype)) for r, s in zip(results, strides)], [array(t) for t in (*results, *first, *more)]))
+    assert found[0][0] == found[1][0]
+    for ours, theirs in zip(found[0][1], found[1][1]):
+        np.testing.assert_allclose(ours, theirs, rtol=1e-7, atol=1e-8 * max(1.0, np.abs(theirs).max(initial=0)))
+
+
+@pytest.mark.parametrize("dtype", ["float64", "complex128"])
+@pytest.mark.parametrize("order", ["fro", "nuc", 1, -1, 2, -2, INF, -INF])
+@pytest.mark.parametrize("shape, options", [((3, 4), {}), ((4, 3), {"keepdim": True}), ((2, 3, 4), {"dim": (2, 0)}), ((2, 3, 4), {"dim": (0, -1), "keepdim": True}), ((3, 3), {"dim": (1, 0)})])
+def test_norms_of_matrices(shape, options, order, dtype):
+    compare(lambda m, a: m.linalg.matrix_norm(a, order, **options), [random(0, shape, dtype)], dtype)
+    if "dim" in options or len(shape) == 2:
+        compare(lambda m, a: m.linalg.norm(a, order, **options), [random(0, shape, dtype)], dtype, second=False)
+
+
+@pytest.mark.parametrize("order", [1, 2, 3, 0.5, -1, INF, -INF])
+@pytest.mark.parametrize("options", [{}, {"dim": 1}, {"dim": (0, 1), "keepdim": True}, {"dtype": "float64"}])
+def test_norms_of_vectors(options, order):
+    named = lambda m: options if "dtype" not in options else {"dtype": m.float64}  # noqa: E731
+    compare(lambda m, a: m.linalg.vector_norm(a, order, **named(m)), [random(1, (3, 4), "float64")], "float64", second=False)
+
+
+@pytest.mark.parametrize("shape", [(3, 4), (2, 3, 3)])
+def test_nuclear_norm_by_name(shape):
+    for options in ({}, {"dim": (0, -1)}, {"dim": (0, -1), "keepdim": True}):
+        if "dim" in options or len(shape) == 2:
+            compare(lambda m, a, options=options: m.norm(a, "nuc", **options), [random(2, shape, "float64")], "float64")
+
+
+@pytest.mark.parametrize("dtype", ["float64", "complex128"])
+@pytest.mark.parametrize("shape", [(3, 3), (5, 3), (3, 5), (2, 4, 3), (0, 3), (3, 0), (2, 0, 3)])
+def test_pseudo_inverses(shape, dtype):
+    a = random(3, shape, dtype)
+    for options in ({}, {"rcond": 0.3}, {"atol": 0.5}, {"rtol": 0.3}, {"atol": 0.5, "rtol": 0.4}):
+        compare(lambda m, x, options=options: m.linalg.pinv(x, **options), [a], dtype)
+    compare(lambda m, x: m.pinverse(x), [a], dtype)
+    if shape == (3, 3):
+        compare(lambda m, x: m.linalg.pinv(x + x.mH, hermitian=True), [a], dtype)
+
+
+def test_ranks():
+    a = random(4, (3, 4, 2), "float64") @ random(5, (3, 2, 4), "float64")
+    for options in ({}, {"tol": 0.5}, {"atol": 0.5}, {"rtol": 0.2}, {"atol": 0.0}, {"atol": 0.5, "rtol": 0.1}, {"rtol": -0.5}, {"atol": -1.0, "rtol": -0.5}):
+        ours, theirs = (module.linalg.matrix_rank(tensor(module, a, "float64"), **options) for module in (gradus, torch))
+        assert ours.tolist() == theirs.tolist() and ours.dtype == gradus.int64
+        ours, theirs = (module.linalg.matrix_rank(tensor(module, a @ a.transpose(0, 2, 1), "float64"), hermitian=True, **options) for module in (gradus, torch))
+        assert ours.tolist() == theirs.tolist()
+    for name in ("tol", "atol", "rtol"):
+        ours, theirs = (module.linalg.matrix_rank(tensor(module, a, "float64"), **{name: module.tensor([0.1, 0.5, 2.0])}) for module in (gradus, torch))
+        assert ours.tolist() == theirs.tolist()
+
+
+@pytest.mark.parametrize("dtype", ["float64", "complex128"])
+@pytest.mark.parametrize("driver", [None, "gels", "gelsy", "gelsd", "gelss"])
+@pytest.mark.parametrize("shapes", [((5, 3), (5, 2)), ((3, 5), (3, 2)), ((3, 3), (3,)), ((2, 5, 3), (2, 5)), ((2, 5, 3), (1, 5, 2)), ((1, 3, 2), (4, 3, 2)), ((0, 4, 2), (0, 4, 1)), ((40, 30), (40, 2))])
+def test_least_squares(shapes, driver, dtype):
+    compare(lambda m, a, b: m.linalg.lstsq(a, b, driver=driver), [random(6, shapes[0], dtype), random(7, shapes[1], dtype)], dtype, second=max(shapes[0]) < 9)
+
+
+def test_least_squares_of_lower_rank():
+    a = random(8, (6, 2), "float64") @ random(9, (2, 4), "float64")
+    for driver in ("gelsy", "gelsd", "gelss"):
+        compare(lambda m, x, b, driver=driver: tuple(t.detach() for t in m.linalg.lstsq(x, b, rcond=1e-10, driver=driver)), [a, random(10, (6, 2), "float64")], "float64", second=False)
+
+
+@pytest.mark.parametrize("call", [
+    lambda m: m.linalg.vector_norm(m.ones(3, dtype=m.int64)), lambda m: m.linalg.vector_norm(m.ones(3), dtype=m.int64), lambda m: m.linalg.vector_norm(m.ones(3), dtype=m.complex64),
+    lambda m: m.linalg.vector_norm(m.ones(0), INF), lambda m: m.linalg.vector_norm(m.ones(3), dtype=m.float16), lambda m: m.linalg.vector_norm(m.ones(3), 1j),
+    lambda m: m.linalg.matrix_norm(m.ones(3)), lambda m: m.linalg.matrix_norm(m.ones(2, 3), 3), lambda m: m.linalg.matrix_norm(m.ones(2, 3), dim=(0,)),
+    lambda m: m.linalg.matrix_norm(m.ones(2, 3), dim=(0, -2)), lambda m: m.linalg.matrix_norm(m.ones(2, 3, dtype=m.int64)), lambda m: m.linalg.matrix_norm(m.ones(2, 3), 2, dim=(0, 5)),
+    lambda m: m.linalg.norm(m.ones(2, 2, 2), 2), lambda m: m.linalg.norm(m.ones(2, 2, 2), "fro"), lambda m: m.linalg.norm(m.ones(2, 2, 2), 2, dim=(0, 1, 2)), lambda m: m.linalg.norm(m.ones(2), "nuc"),
+    lambda m: m.norm(m.ones(2, 2, 2), "nuc"), lambda m: m.norm(m.ones(3), "nuc"), lambda m: m.linalg.matrix_rank(m.ones(3)), lambda m: m.linalg.matrix_rank(m.ones(2, 3), hermitian=True),
+    lambda m: m.linalg.matrix_rank(m.ones(2, 2), atol=1j * m.ones(2)), lambda m: m.linalg.matrix_rank(m.ones(2, 2, dtype=m.int64)), lambda m: m.linalg.pinv(m.ones(3)),
+    lambda m: m.linalg.pinv(m.ones(2, 3, dtype=m.int64)), lambda m: m.linalg.pinv(m.ones(2, 3), hermitian=True), lambda m: m.linalg.pinv(m.ones(2, 3), rtol=1j * m.ones(1)),
+    lambda m: m.linalg.pinv(m.full((2, 2), float("nan"))), lambda m: m.linalg.lstsq(m.ones(3), m.ones(3)), lambda m: m.linalg.lstsq(m.ones(3, 2), m.tensor(1.0)),
+    lambda m: m.linalg.lstsq(m.ones(3, 2), m.ones(3).double()), lambda m: m.linalg.lstsq(m.ones(3, 2), m.ones(2, 3, 1)), lambda m: m.linalg.lstsq(m.ones(3, 2), m.ones(2, 1)),
+    lambda m: m.linalg.lstsq(m.ones(3, 2), m.ones(3, 1), driver="x"), lambda m: m.linalg.lstsq(m.ones(3, 2, dtype=m.int64), m.ones(3, 1, dtype=m.int64))])
+def test_errors(call):
+    assert error(gradus, call) == error(torch, call)

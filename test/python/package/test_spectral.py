@@ -1,0 +1,199 @@
+"""Eigenvalues and singular values beside PyTorch: residuals, strides, first and second derivatives, errors."""
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from nn_programs import gradus
+from oracle import needs_torch, torch
+
+DTYPES = {"float32": 2e-5, "float64": 1e-12, "complex64": 2e-5, "complex128": 1e-12}
+PRECISE = ["float64", "complex128"]
+SQUARES = [(0, 0), (1, 1), (2, 2), (0, 3, 3), (7, 5, 5), (2, 2, 3, 3), (40, 8, 8), (18, 16, 16), (5, 32, 32), (20, 20), (2, 33, 33), (50, 50)]
+SHAPES = [(0, 3), (3, 0), (2, 0, 0), (1, 1), (2, 3), (3, 2), (7, 5, 3), (7, 3, 5), (2, 2, 4, 4), (18, 16, 10), (33, 10, 16), (5, 32, 32), (20, 20), (2, 40, 33), (60, 2), (2, 60)]
+
+
+def adjoint(a):
+    return np.conj(np.swapaxes(a, -1, -2))
+
+
+def random(seed, shape, dtype):
+    pick = np.random.default_rng(seed)
+    values = pick.normal(size=shape)
+    return values + 1j * pick.normal(size=shape) if dtype.startswith("complex") else values
+
+
+def tensor(module, values, dtype):
+    return module.tensor(values.tolist(), dtype=getattr(module, dtype)).reshape(tuple(values.shape))
+
+
+def array(t):
+    return np.array(t.detach().tolist()).reshape(tuple(t.shape))
+
+
+def is_close(a, b, dtype, scale=1.0):
+    return np.abs(a - b).max(initial=0) <= DTYPES[dtype] * max(scale, 1.0)
+
+
+def check_eigh(a, dtype):
+    for upper, read in (("L", np.tril(a) + adjoint(np.tril(a, -1))), ("U", np.triu(a) + adjoint(np.triu(a, 1)))):
+        read = read - 1j * np.imag(np.einsum("...ii->...i", read))[..., None] * np.eye(a.shape[-1]) if np.iscomplexobj(a) else read
+        ours, theirs = (module.linalg.eigh(tensor(module, a, dtype), UPLO=upper) for module in (gradus, torch))
+        values, vectors = array(ours[0]), array(ours[1])
+        scale = np.abs(array(theirs[0])).max(initial=0)
+        assert all(x.shape == tuple(y.shape) and x.stride() == y.stride() and str(x.dtype) == str(y.dtype) for x, y in zip(ours, theirs))
+        assert is_close(values, array(theirs[0]), dtype, scale) and (np.diff(values) >= 0).all()
+        assert is_close(read @ vectors, vectors * values[..., None, :], dtype, scale) and is_close(adjoint(vectors) @ vectors, np.eye(a.shape[-1]), dtype)
+        assert is_close(array(gradus.linalg.eigvalsh(tensor(gradus, a, dtype), UPLO=upper)), values, dtype, scale)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("shape", SQUARES)
+def test_hermitian_matrices(shape, dtype):
+    check_eigh(random(0, shape, dtype), dtype)
+
+
+def check_svd(a, dtype):
+    k = min(a.shape[-2:])
+    for options in ({"full_matrices": True}, {"full_matrices": False}):
+        ours, theirs = (module.linalg.svd(tensor(module, a, dtype), **options) for module in (gradus, torch))
+        assert all(x.shape == tuple(y.shape) and x.stride() == y.stride() for x, y in zip(ours, theirs))
+        u, s, vh = (array(t) for t in ours)
+        scale = s.max(initial=0)
+        assert is_close(s, array(theirs[1]), dtype, scale) and (np.diff(s) <= 0).all() and (s >= 0).all()
+        assert is_close((u[..., :k] * s[..., None, :]) @ vh[..., :k, :], a, dtype, scale)
+        assert is_close(adjoint(u) @ u, np.eye(u.shape[-1]), dtype) and is_close(vh @ adjoint(vh), np.eye(vh.shape[-2]), dtype)
+    assert is_close(array(gradus.linalg.svdvals(tensor(gradus, a, dtype))), s, dtype, scale)
+    for options in ({}, {"some": False}, {"compute_uv": False}):
+        ours, theirs = (module.svd(tensor(module, a, dtype), **options) for module in (gradus, torch))
+        assert all(x.shape == tuple(y.shape) and x.stride() == y.stride() for x, y in zip(ours, theirs)) and is_close(array(ours[1]), s, dtype, scale)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("shape", SHAPES)
+def test_singular_values(shape, dtype):
+    check_svd(random(1, shape, dtype), dtype)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("factor", [1.0, 1e-30, 1e30])
+def test_special_matrices(factor, dtype):
+    for n in (2, 5, 12, 40):
+        low = random(2, (n, 1), dtype) @ random(3, (1, n), dtype)
+        for a in (np.zeros((n, n)), np.eye(n), np.ones((n, n)), np.diag(np.arange(n) - 1.0), low @ adjoint(low), np.eye(n)[::-1]):
+            scaled = a / max(np.abs(a).max(), 1) * factor
+            for result in (gradus.linalg.eigvalsh(tensor(gradus, scaled, dtype)), gradus.linalg.svdvals(tensor(gradus, scaled, dtype))):
+                assert np.isfinite(array(result)).all()
+            assert is_close(array(gradus.linalg.svdvals(tensor(gradus, scaled, dtype))) / factor, np.linalg.svd(scaled / factor, compute_uv=False), dtype, n)
+            if factor == 1:
+                check_eigh(scaled, dtype)
+                check_svd(scaled, dtype)
+                check_svd(scaled[:, : n // 2], dtype)
+
+
+def test_one_matrix_gives_the_same_bits_in_any_batch():
+    a = tensor(gradus, random(4, (40, 6, 6), "float32"), "float32")
+    for function in (gradus.linalg.svd, gradus.linalg.eigh):
+        together, alone = function(a), [function(x) for x in a]
+        assert all((part[i] == one).all() for i, ones in enumerate(alone) for part, one in zip(together, ones))
+
+
+WITHOUT_OPENBLAS = """
+import test_spectral as t
+for dtype in t.DTYPES:
+    for shape in [(40, 40), (2, 20, 20), (3, 33, 12), (12, 33)]:
+        t.check_svd(t.random(0, shape, dtype), dtype)
+        if shape[-1] == shape[-2]:
+            t.check_eigh(t.random(0, shape, dtype), dtype)
+"""
+
+
+def test_without_openblas():
+    needs_torch()
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), "GRADUS_OPENBLAS": "none"}
+    result = subprocess.run([sys.executable, "-c", WITHOUT_OPENBLAS], cwd=Path(__file__).parent, env=environment, capture_output=True, text=True)
+    assert result.returncode == 0, result.stderr[-4000:]
+
+
+def weights(module, shape):
+    return module.tensor(random(9, tuple(shape), "float64").tolist(), dtype=module.float64).reshape(tuple(shape))
+
+
+def of_eigen(module, a, upper="L"):
+    values, vectors = module.linalg.eigh(a, UPLO=upper)
+    return (values * weights(module, values.shape)).sum() + (vectors.abs() ** 2 * weights(module, vectors.shape)).sum()
+
+
+def of_singular(module, a):
+    u, s, vh = module.linalg.svd(a, full_matrices=False)
+    return (s * weights(module, s.shape)).sum() + (u.abs() ** 2 * weights(module, u.shape)).sum() + (vh.abs() ** 2 * weights(module, vh.shape)).sum()
+
+
+def with_derivatives(module, function, a, dtype):
+    x = tensor(module, a, dtype).requires_grad_()
+    value = function(module, x)
+    first, = module.autograd.grad(value, x, create_graph=True)
+    second, = module.autograd.grad((first.abs() ** 2).sum(), x)
+    return [array(t) for t in (value, first, second)]
+
+
+FUNCTIONS = {
+    "eigh": (of_eigen, [(4, 4), (2, 3, 3), (10, 10)]), "eigh of the upper triangle": (lambda m, a: of_eigen(m, a, "U"), [(4, 4)]),
+    "eigvalsh": (lambda m, a: (m.linalg.eigvalsh(a) ** 3).sum(), [(4, 4), (2, 3, 3)]), "svd": (of_singular, [(4, 4), (2, 3, 3), (5, 3), (3, 5)]),
+    "full svd": (lambda m, a: (m.linalg.svd(a)[1] ** 3).sum() + (m.linalg.svd(a)[0][..., :3].abs() ** 4).sum(), [(5, 3), (3, 3)]),
+    "svdvals": (lambda m, a: (m.linalg.svdvals(a) ** 3).sum(), [(4, 4), (2, 3, 3), (5, 3), (3, 5)]),
+    "torch.svd": (lambda m, a: (m.svd(a)[1] ** 3).sum() + (m.svd(a)[2].abs() ** 4).sum(), [(5, 3), (3, 3)])}
+
+
+@pytest.mark.parametrize("dtype", PRECISE)
+@pytest.mark.parametrize("function, shape", [(name, shape) for name, (_, shapes) in FUNCTIONS.items() for shape in shapes])
+def test_derivatives(function, shape, dtype):
+    a = random(5, shape, dtype)
+    a = a + adjoint(a) if function.startswith("eig") else a
+    for ours, theirs in zip(*(with_derivatives(module, FUNCTIONS[function][0], a, dtype) for module in (gradus, torch))):
+        np.testing.assert_allclose(ours, theirs, rtol=1e-7, atol=1e-7 * max(1.0, np.abs(theirs).max()))
+
+
+def test_derivatives_of_repeated_values():
+    for function in (gradus.linalg.svdvals, gradus.linalg.eigvalsh, lambda a: gradus.linalg.svd(a)[1], lambda a: gradus.linalg.eigh(a)[0]):
+        x = gradus.eye(3, requires_grad=True)
+        assert gradus.autograd.grad(function(x).sum(), x)[0].tolist() == np.eye(3).tolist()
+
+
+def test_tangents():
+    a, along = random(6, (4, 4), "float64"), random(7, (4, 4), "float64")
+    for function in (lambda m, x: m.linalg.svdvals(x), lambda m, x: m.linalg.eigvalsh(x + x.mT), lambda m, x: m.linalg.svd(x)[0].abs(), lambda m, x: m.linalg.eigh(x + x.mT)[1].abs()):
+        ours, theirs = (module.func.jvp(lambda x, module=module: function(module, x), (tensor(module, a, "float64"),), (tensor(module, along, "float64"),))[1] for module in (gradus, torch))
+        np.testing.assert_allclose(array(ours), array(theirs), rtol=1e-8, atol=1e-10)
+
+
+def error(module, call):
+    with pytest.raises(Exception) as caught:
+        call(module)
+    return type(caught.value).__name__, str(caught.value)
+
+
+def phase(module, function):
+    a = tensor(module, random(8, (3, 3), "complex128"), "complex128").requires_grad_()
+    part = function(a + a.mH)
+    return module.autograd.grad(part.real.sum() + part.imag.sum(), a)
+
+
+@pytest.mark.parametrize("call", [
+    lambda m: m.linalg.eigh(m.ones(2)), lambda m: m.linalg.eigh(m.ones(2, 3)), lambda m: m.linalg.eigh(m.ones(2, 2, dtype=m.int64)), lambda m: m.linalg.eigh(m.ones(2, 2), "X"),
+    lambda m: m.linalg.eigh(m.ones(2, 2, dtype=m.float16)), lambda m: m.linalg.eigvalsh(m.ones(2)), lambda m: m.linalg.eigvalsh(m.ones(2, 2), "Lower"),
+    lambda m: m.linalg.eigh(m.full((3, 3), float("inf"))), lambda m: m.linalg.eigh(m.stack([m.eye(3), m.full((3, 3), float("nan"))])),
+    lambda m: m.linalg.svd(m.ones(2)), lambda m: m.linalg.svd(m.ones(2, 2, dtype=m.int64)), lambda m: m.linalg.svd(m.ones(2, 2, dtype=m.float16)), lambda m: m.svd(m.ones(2)),
+    lambda m: m.linalg.svdvals(m.ones(2)),
+    lambda m: m.linalg.svd(m.tensor([[1.0, float("nan")], [2.0, 3.0]])), lambda m: m.linalg.svdvals(m.stack([m.eye(40), m.full((40, 40), float("nan"))])),
+    lambda m: m.svd(m.stack([m.eye(3), m.full((3, 3), float("nan"))])),
+    lambda m: phase(m, lambda a: m.linalg.eigh(a)[1]), lambda m: phase(m, lambda a: m.linalg.svd(a)[0])])
+def test_errors(call):
+    assert error(gradus, call) == error(torch, call)
+
+
+def test_what_is_not_read_may_be_anything():
+    assert gradus.linalg.eigvalsh(gradus.tensor([[2.0, float("nan")], [1.0, 2.0]])).tolist() == pytest.approx([1, 3])
