@@ -108,7 +108,7 @@ fuzz: build/fuzz/build.ninja ## every fuzz target under libFuzzer, RUNS executio
 bench: build/release/build.ninja ## times beside PyTorch's (pip install torch first) and OpenBLAS's, as ratios
 	$(BIN)/cmake --build --preset release -j $(JOBS)
 	$(PYTHON) bench/bench.py
-	for part in convolution pooling normalization resample attention rnn optim programs; do $(PYTHON) bench/$$part.py || exit 1; done
+	for part in arrays linalg spectral fft convolution pooling normalization resample attention rnn optim programs; do $(PYTHON) bench/$$part.py || exit 1; done
 
 coverage: $(TESTING) $(VENV)/lint ## line and branch coverage of the C tests; fails below 95 % of lines or 90 % of branches
 	[ ! -d build/coverage ] || find build/coverage -name '*.gcda' -delete
