@@ -71,7 +71,7 @@ static void log_determinant(int64_t n, const void *lu, const int32_t *pivots, vo
         const C x = a[j + j * n];
         const R size = absolute_of(x);
         logarithm += log(size);
-        sign = size == 0 ? constant(0) : product(sign, scaled(x, 1 / size));
+        sign = size == 0 ? constant(0) : product(sign, number(real_part(x) / size, imaginary_part(x) / size));
     }
     *(T *)ret_sign = sign;
     *(R *)ret_log = logarithm;

@@ -47,6 +47,13 @@ def test_inverses_and_determinants(shape, dtype):
     compare(lambda m, a: m.logdet(a.mH @ a + m.eye(a.shape[-1], dtype=a.dtype)), [matrix], dtype)
 
 
+@pytest.mark.parametrize("dtype", [gradus.float32, gradus.float64])
+def test_the_sign_of_a_real_determinant_is_exact(dtype):
+    gradus.manual_seed(0)
+    a = gradus.randn(20, 60, 60, dtype=dtype)
+    assert set(gradus.linalg.slogdet(a)[0].tolist()) <= {-1.0, 1.0}
+
+
 def test_signs_turn():
     """The gradient of the sign of a complex determinant, whose absolute value stays 1."""
     matrix = random(6, (2, 3, 3), "complex128")
