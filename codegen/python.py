@@ -324,8 +324,8 @@ def required_tensors(operator):
 
 
 def short_cut(function, count):
-    """The operator that a call with `count` tensors and nothing else means."""
-    return next((s.operator for s in function.signatures if s.form == "functional" and s.order is None and required_tensors(s.operator) == count), None)
+    """The operator that a call with `count` tensors and nothing else means; None where it is in no public header."""
+    return next((s.operator for s in function.signatures if s.form == "functional" and s.order is None and required_tensors(s.operator) == count and not s.operator.hidden), None)
 
 
 def short_cut_name(operator, count):

@@ -7,8 +7,9 @@
 GRD_BEGIN_DECLS
 
 /* Dispatch keys, lowest priority first. An operator runs for the highest key of its arguments that is not excluded. All devices of plug-ins share
- * DEVICE: which kernel runs is then found by the type of device (gradus/device.h). LIFETIMES is that of every call while GRADUS_DEBUG=lifetimes or races. */
-#define GRD_KEYS(X) X(CPU) X(META) X(DEVICE) X(AUTOGRAD) X(FORWARD) X(AUTOCAST) X(BATCH) X(WRAPPER) X(LIFETIMES)
+ * DEVICE: which kernel runs is then found by the type of device (gradus/device.h). CONJUGATE is that of tensors that are conjugated, or negated, when they are read
+ * (grd_is_conj). LIFETIMES is that of every call while GRADUS_DEBUG=lifetimes or races. */
+#define GRD_KEYS(X) X(CPU) X(META) X(DEVICE) X(CONJUGATE) X(AUTOGRAD) X(FORWARD) X(AUTOCAST) X(BATCH) X(WRAPPER) X(LIFETIMES)
 
 typedef enum grd_key {
 #define GRD_KEY_ENUM(name) GRD_KEY_##name,

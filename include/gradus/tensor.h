@@ -56,6 +56,10 @@ GRD_API bool grd_is_channels_last(const grd_tensor *t);
 /* The first element; NULL on the meta device. On a device of a plug-in it is an address that only its kernels can follow. Writing through it is not
  * seen by version checks. Of a batch tensor NULL, with RuntimeError. */
 GRD_API void *grd_data(const grd_tensor *t);
+/* True for a complex tensor whose elements are the conjugates of those in memory (grd_conj), and for a real one whose elements are the negatives of those in memory (the
+ * imaginary part of such a tensor). Operators see the elements; who reads memory (grd_data) calls grd_resolve_conj or grd_resolve_neg first. */
+GRD_API bool grd_is_conj(const grd_tensor *t);
+GRD_API bool grd_is_neg(const grd_tensor *t);
 /* Bytes of the storage, and whether two tensors share one. */
 GRD_API int64_t grd_storage_bytes(const grd_tensor *t);
 /* Returns an address that tells storages apart: equal for tensors that share one. It is not to be followed. */

@@ -79,6 +79,8 @@ static bool can_hand_over(const grd_tensor *t)
         PyErr_SetString(PyExc_RuntimeError, "Cannot access data pointer of Tensor that doesn't have storage");
     else if (grd_tensor_device(t).type != GRD_DEVICE_CPU)
         PyErr_Format(PyExc_BufferError, "Cannot pack tensors on %s", grd_device_name(grd_tensor_device(t)));
+    else if (grd_is_conj(t) || grd_is_neg(t))
+        PyErr_SetString(PyExc_BufferError, "Can't export tensors with the conjugate bit set");
     else if (dtypes[grd_tensor_dtype(t)].lanes == 0)
         PyErr_Format(PyExc_BufferError, "DLPack has no type for %s", grd_dtype_name(grd_tensor_dtype(t)));
     else

@@ -2,6 +2,8 @@
 #include "interop.h"
 #include "methods.h"
 #include "gradus/ops/detach.h"
+#include "gradus/ops/resolve_conj.h"
+#include "gradus/ops/resolve_neg.h"
 #include "gradus/ops/to.h"
 
 /* The attribute of numpy, or NULL with ImportError. */
@@ -49,6 +51,12 @@ static bool can_be_array(const grd_tensor *t)
                      grd_device_name(grd_tensor_device(t)));
     else if (grd_requires_grad(t) && grd_grad_enabled())
         PyErr_SetString(PyExc_RuntimeError, "Can't call numpy() on Tensor that requires grad. Use tensor.detach().numpy() instead.");
+    else if (grd_is_conj(t))
+        PyErr_SetString(PyExc_RuntimeError,
+                        "Can't call numpy() on Tensor that has conjugate bit set. Use tensor.resolve_conj().numpy() instead.");
+    else if (grd_is_neg(t))
+        PyErr_SetString(PyExc_RuntimeError,
+                        "Can't call numpy() on Tensor that has negative bit set. Use tensor.resolve_neg().numpy() instead.");
     else if (!py_has_buffer_format(grd_tensor_dtype(t)))
         PyErr_Format(PyExc_TypeError, "Got unsupported ScalarType %s", py_dtype_tensor_name(grd_tensor_dtype(t)));
     else
@@ -72,7 +80,7 @@ static PyObject *array_over(PyObject *object)
 static PyObject *forced_array_of(PyObject *self)
 {
     const grd_scope scope = grd_scope_open();
-    PyObject *plain = py_take(scope, grd_to(grd_detach(py_tensor_of(self)), .device = GRD_CPU));
+    PyObject *plain = py_take(scope, grd_resolve_neg(grd_resolve_conj(grd_to(grd_detach(py_tensor_of(self)), .device = GRD_CPU))));
     PyObject *array = plain != NULL && can_be_array(py_tensor_of(plain)) ? array_over(plain) : NULL;
     Py_XDECREF(plain);
     return array;

@@ -147,6 +147,16 @@ static PyObject *tensor_is_signed(PyObject *self, PyObject *Py_UNUSED(none))
     return PyBool_FromLong(py_dtype_is_signed(grd_tensor_dtype(py_tensor_of(self))));
 }
 
+static PyObject *tensor_is_conj(PyObject *self, PyObject *Py_UNUSED(none))
+{
+    return PyBool_FromLong(grd_is_conj(py_tensor_of(self)));
+}
+
+static PyObject *tensor_is_neg(PyObject *self, PyObject *Py_UNUSED(none))
+{
+    return PyBool_FromLong(grd_is_neg(py_tensor_of(self)));
+}
+
 static PyObject *is_false(PyObject *Py_UNUSED(self), PyObject *Py_UNUSED(none))
 {
     Py_RETURN_FALSE;
@@ -270,11 +280,9 @@ PyMethodDef py_tensor_methods[] = {
      "is_floating_point($self)\n--\n\nWhether the elements are real floating-point numbers."},
     {"is_complex", tensor_is_complex, METH_NOARGS, "is_complex($self)\n--\n\nWhether the elements are complex."},
     {"is_signed", tensor_is_signed, METH_NOARGS, "is_signed($self)\n--\n\nWhether the elements can be negative."},
-    {"is_conj", is_false, METH_NOARGS, "is_conj($self)\n--\n\nFalse: conj() computes at once."},
-    {"is_neg", is_false, METH_NOARGS, "is_neg($self)\n--\n\nFalse: neg() computes at once."},
+    {"is_conj", tensor_is_conj, METH_NOARGS, "is_conj($self)\n--\n\nTrue for a view that conj() made: its elements are the conjugates of those in memory."},
+    {"is_neg", tensor_is_neg, METH_NOARGS, "is_neg($self)\n--\n\nTrue for the imaginary part of such a view: its elements are the negatives of those in memory."},
     {"is_inference", is_false, METH_NOARGS, "is_inference($self)\n--\n\nFalse: tensors made in inference mode are tensors like others."},
-    {"resolve_conj", itself, METH_NOARGS, "resolve_conj($self)\n--\n\nThe tensor itself: conj() computes at once."},
-    {"resolve_neg", itself, METH_NOARGS, "resolve_neg($self)\n--\n\nThe tensor itself: neg() computes at once."},
     {"item", tensor_item, METH_NOARGS,
      "item($self)\n--\n\nThe only element as a Python number. RuntimeError unless there is exactly one." EXAMPLE
      ">>> torch.ones(1).item()\n1.0"},

@@ -17,7 +17,7 @@ def __deepcopy__(self, memo):
         return memo[id(self)]
     if not self.is_leaf:
         raise RuntimeError("Only Tensors created explicitly by the user (graph leaves) support the deepcopy protocol at the moment.")
-    if self.device.type == "cpu":
+    if self.device.type == "cpu" and not self.is_conj() and not self.is_neg():
         result = _over(copy.deepcopy(self.untyped_storage(), memo), self)
     else:
         result = self.detach().clone()
@@ -44,8 +44,9 @@ def _reduce_plain(tensor):
         return _utils._rebuild_meta_tensor_no_storage, (tensor.dtype, tuple(tensor.shape), tensor.stride(), tensor.requires_grad)
     if tensor.device.type != "cpu":
         raise RuntimeError(f"cannot pickle a tensor of device {tensor.device}: move it to the cpu first")
+    requires_grad, tensor = tensor.requires_grad, tensor.detach().resolve_conj().resolve_neg()
     return _utils._rebuild_tensor_v3, (tensor.untyped_storage(), tensor.storage_offset(), tuple(tensor.shape), tensor.stride(),
-                                       tensor.requires_grad, OrderedDict(), tensor.dtype)
+                                       requires_grad, OrderedDict(), tensor.dtype)
 
 
 for _method in (__deepcopy__, __reduce_ex__):

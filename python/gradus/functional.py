@@ -5,12 +5,11 @@ from gradus import _C
 from gradus._C import Tensor, block_diag, broadcast_tensors, cartesian_prod, cdist, istft, meshgrid, norm, split, stft, unravel_index
 
 __all__ = ["atleast_1d", "atleast_2d", "atleast_3d", "block_diag", "broadcast_tensors", "cartesian_prod", "cdist", "chain_matmul", "detach_", "einsum", "get_device", "is_conj",
-           "is_inference", "is_neg", "istft", "lobpcg", "lu", "meshgrid", "nonzero", "norm", "resize_as_", "resolve_conj", "resolve_neg", "split", "stft",
+           "is_inference", "is_neg", "istft", "lobpcg", "lu", "meshgrid", "nonzero", "norm", "resize_as_", "split", "stft",
            "tensordot", "unique", "unique_consecutive", "unravel_index"]
 
 
-detach_, get_device, is_conj, is_inference, is_neg, resolve_conj, resolve_neg = (
-    Tensor.detach_, Tensor.get_device, Tensor.is_conj, Tensor.is_inference, Tensor.is_neg, Tensor.resolve_conj, Tensor.resolve_neg)
+detach_, get_device, is_conj, is_inference, is_neg = Tensor.detach_, Tensor.get_device, Tensor.is_conj, Tensor.is_inference, Tensor.is_neg
 
 
 # ---- Shapes ------------------------------------------------------------------------------------------------------------------------------

@@ -12,6 +12,7 @@
 #include "dispatch/op.h"
 #include "gradus/runtime.h"
 #include "kernel/map.h"
+#include "op/conjugate.h"
 #include "op/fft_tables.h"
 #include "op/provider.h"
 #include "transform/transform.h"
@@ -58,6 +59,7 @@ __attribute__((constructor)) void grd_library_start(void)
     grd_shortcuts_init();
     grd_dispatch_init();
     grd_provider_init();
+    grd_conjugate_init();
     grd_fft_tables_init();
     grd_device_init();
     grd_autograd_init();

@@ -26,7 +26,7 @@ static inline int64_t grd_size_at(grd_dims list, int64_t i)
 /* A real tensor is its own conjugate. */
 static inline grd_tensor *grd_formula_conj(grd_tensor *t)
 {
-    return grd_dtype_table[t->dtype].category == GRD_CATEGORY_COMPLEX ? grd_conj(t) : t;
+    return grd_dtype_table[t->dtype].category == GRD_CATEGORY_COMPLEX ? grd_conj_physical(t) : t;
 }
 
 /* t where nothing is added or cut off. */

@@ -130,11 +130,11 @@ static grd_tensor *pointwise(const struct call *call, int position, grd_tensor *
 {
     if (grd_dtype_is_complex((grd_dtype)tangent->dtype) && !grd_dtype_is_complex((grd_dtype)call->results[0].v.tensor->dtype)) {
         grd_tensor *grad = gradient_of_sum(call, position, 0);
-        return grad != NULL ? grd_real(grd_mul(grd_conj(grad), tangent)) : NULL;
+        return grad != NULL ? grd_real(grd_mul(grd_conj_physical(grad), tangent)) : NULL;
     }
-    grd_tensor *grad = grd_conj(tangent);
+    grd_tensor *grad = grd_conj_physical(tangent);
     grad = gradient_of(call, position, &grad);
-    return grad != NULL ? grd_conj(grad) : NULL;
+    return grad != NULL ? grd_conj_physical(grad) : NULL;
 }
 
 /* The value of the argument of that name, or NULL. */
@@ -160,7 +160,7 @@ static grd_tensor *along_lines(const struct call *call, int position, int result
         one = dim->kind == GRD_KIND_INT ? dim->v.integer : grd_scalar_int64(dim->v.scalar);
         dims = grd_dims_from(&one, 1);
     }
-    return grd_sum(grd_mul(grd_conj(grad), tangent), .dim = dims, .keepdim = keepdim != NULL && keepdim->v.boolean);
+    return grd_sum(grd_mul(grd_conj_physical(grad), tangent), .dim = dims, .keepdim = keepdim != NULL && keepdim->v.boolean);
 }
 
 /* The formula of the gradient is linear in the gradients of the results, u, and J its adjoint: J v is the gradient of <formula(u), v> by u, whatever u is. */

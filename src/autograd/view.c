@@ -73,13 +73,15 @@ static bool refuse_special_view(const grd_tensor *view, bool indirect)
     return false;
 }
 
-/* Elements of one dtype may be pairs of elements of the other: real() and its like are such views. */
+/* Elements of one dtype may be pairs of elements of the other: real() and its like are such views. Those of a base that is conjugated when it is read are refused: its real parts
+ * are those of the memory, its imaginary parts are not. */
 static bool refuse_other_dtype(const grd_tensor *view)
 {
     const grd_dtype own = (grd_dtype)view->dtype, base = (grd_dtype)view->base->dtype;
-    return own == base || own == grd_dtype_to_real(base) || base == grd_dtype_to_real(own) ||
-           grd_raise(GRD_ERROR_RUNTIME, "a %s view of a %s tensor that requires grad is being used in an in-place operation.",
-                     grd_dtype_name(own), grd_dtype_name(base));
+    const bool parts = own == grd_dtype_to_real(base) || base == grd_dtype_to_real(own);
+    return own == base || (parts && !grd_is_conjugated(view->base)) ||
+           grd_raise(GRD_ERROR_RUNTIME, "a %s view of a %s%s tensor that requires grad is being used in an in-place operation.",
+                     grd_dtype_name(own), grd_is_conjugated(view->base) ? "conjugated " : "", grd_dtype_name(base));
 }
 
 bool grd_check_inplace(grd_tensor *t)
@@ -105,6 +107,7 @@ struct view_place {
     grd_dtype dtype;
     grd_dims sizes, strides;
     int64_t shift; /* from the first element of the base */
+    bool turned;   /* one of the two is conjugated, or negated, when it is read */
 };
 
 static struct view_place place_of(const grd_tensor *view, const grd_tensor *base)
@@ -112,11 +115,12 @@ static struct view_place place_of(const grd_tensor *view, const grd_tensor *base
     const bool mixed = view->dtype != base->dtype;
     const int64_t of_view = mixed && grd_dtype_is_complex((grd_dtype)view->dtype) ? 2 * view->offset : view->offset;
     const int64_t of_base = mixed && grd_dtype_is_complex((grd_dtype)base->dtype) ? 2 * base->offset : base->offset;
-    return (struct view_place){(grd_dtype)view->dtype, grd_sizes(view), grd_strides(view), of_view - of_base};
+    const bool turned = grd_is_conjugated(view) != grd_is_conjugated(base);
+    return (struct view_place){(grd_dtype)view->dtype, grd_sizes(view), grd_strides(view), of_view - of_base, turned};
 }
 
-/* The view at that place of a tensor with the base's geometry, made by operators: its gradient is the place's part of the whole's. */
-static grd_tensor *view_at(grd_tensor *whole, const struct view_place *place)
+/* The view at that place of a tensor with the base's geometry, read as that is. */
+static grd_tensor *unturned_at(grd_tensor *whole, const struct view_place *place)
 {
     if (grd_pending() || place->dtype == (grd_dtype)whole->dtype)
         return grd_as_strided(whole, place->sizes, place->strides, .storage_offset = grd_int(whole->offset + place->shift));
@@ -134,6 +138,15 @@ static grd_tensor *view_at(grd_tensor *whole, const struct view_place *place)
     strides[n] = 1;
     return grd_view_as_complex(grd_as_strided(whole, grd_dims_from(sizes, n + 1), grd_dims_from(strides, n + 1),
                                               .storage_offset = grd_int(whole->offset + place->shift)));
+}
+
+/* The view at that place of a tensor with the base's geometry, made by operators: its gradient is the place's part of the whole's. */
+static grd_tensor *view_at(grd_tensor *whole, const struct view_place *place)
+{
+    grd_tensor *view = unturned_at(whole, place);
+    if (!place->turned)
+        return view;
+    return grd_dtype_is_complex(place->dtype) ? grd_hidden_conj(view) : grd_hidden_neg_view(view);
 }
 
 grd_tensor *grd_view_of_whole(grd_tensor *whole, const grd_tensor *view)
@@ -410,7 +423,7 @@ static bool restride_base(grd_tensor *view)
     return node != NULL && grd_replace_history(view, node, 0);
 }
 
-/* The history that a view of complex parts, or of pairs, has by its base's: made by operators, which are recorded whatever the mode of the thread. NULL, with
+/* The history that a view of complex parts, of pairs, or of conjugates has by its base's: made by operators, which are recorded whatever the mode of the thread. NULL, with
  * the error raised, on failure. */
 static struct grd_node *replay_on_base(const grd_tensor *view, uint32_t *ret_output)
 {
@@ -443,15 +456,15 @@ bool grd_view_refresh(grd_tensor *view)
     if (!refuse_other_dtype(view) || !refuse_special_view(view, true))
         return false;
     uint32_t output = 0;
-    const bool mixed = view->dtype != view->base->dtype;
-    struct grd_node *replayed = mixed ? replay_on_base(view, &output) : NULL; /* before the lock, which it may take itself */
-    if (mixed && replayed == NULL)
+    const bool replays = view->dtype != view->base->dtype || grd_is_conjugated(view) != grd_is_conjugated(view->base);
+    struct grd_node *replayed = replays ? replay_on_base(view, &output) : NULL; /* before the lock, which it may take itself */
+    if (replays && replayed == NULL)
         return false;
     pthread_mutex_lock(&refreshing);
     const bool still = is_current(view);
-    bool ok = still || (mixed ? grd_replace_history(view, replayed, output) : restride_base(view));
+    bool ok = still || (replays ? grd_replace_history(view, replayed, output) : restride_base(view));
     pthread_mutex_unlock(&refreshing);
-    if (still && mixed)
+    if (still && replays)
         grd_node_drop(replayed);
     return ok;
 }

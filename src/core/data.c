@@ -174,6 +174,8 @@ static void set_data(grd_tensor *t, grd_tensor *source)
     t->data = alias->data;
     t->offset = alias->offset;
     t->device_index = alias->device_index;
+    const grd_keyset conjugated = 1u << GRD_KEY_CONJUGATE;
+    t->keys = (t->keys & ~conjugated) | (grd_keys_read(alias) & conjugated);
     t->flags = (uint16_t)((t->flags & ~GRD_FLAGS_GEOMETRY) | (alias->flags & GRD_FLAGS_GEOMETRY));
     grd_tell_reshaped(t);
 }

@@ -120,7 +120,7 @@ static const char *entry_shown(const struct printer *p, int dim, int64_t i, cons
 
 static void scan_element(const struct printer *p, struct scan *scan, const char *element_bytes)
 {
-    grd_scalar element = grd_scalar_read(element_bytes, (grd_dtype)p->t->dtype);
+    grd_scalar element = grd_element_of(p->t, element_bytes);
     if (scan->column->floating) {
         double x = fabs(number_of(scan->column, element));
         if (!isfinite(x) || x == 0)
@@ -176,7 +176,7 @@ static void prepare_column(struct printer *p, struct column *column, enum part p
 
 static void add_element(struct printer *p, const char *at)
 {
-    grd_scalar element = grd_scalar_read(at, (grd_dtype)p->t->dtype);
+    grd_scalar element = grd_element_of(p->t, at);
     char number[NUMBER_CHARS];
     format_number(p, &p->columns[0], element, number);
     grd_text_add(&p->text, "%*s", p->columns[0].width, number);

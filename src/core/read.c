@@ -14,6 +14,30 @@ static const grd_tensor *required(const grd_tensor *t, const char *function)
 
 /* ---- Elements ------------------------------------------------------------------------------------------------------------------ */
 
+grd_scalar grd_element_of(const grd_tensor *t, const void *element)
+{
+    grd_scalar s = grd_scalar_read(element, (grd_dtype)t->dtype);
+    if (grd_is_conjugated(t) && s.kind == GRD_SCALAR_COMPLEX)
+        s.v.c.im = -s.v.c.im;
+    else if (grd_is_conjugated(t))
+        s.v.c.re = -s.v.c.re;
+    return s;
+}
+
+/* Conjugates n elements where the tensor is read so; see Note [Conjugated when read]. */
+static void conjugate_read(const grd_tensor *t, void *elements, grd_dtype dtype, int64_t n)
+{
+    if (!grd_is_conjugated(t))
+        return;
+    for (int64_t i = 0; i < n; i++) {
+        char *const element = (char *)elements + i * grd_dtype_table[dtype].size;
+        grd_complex128 x;
+        grd_element_convert(element, dtype, &x, GRD_COMPLEX128);
+        x = grd_dtype_is_complex((grd_dtype)t->dtype) ? (grd_complex128){x.re, -x.im} : (grd_complex128){-x.re, x.im};
+        grd_element_convert(&x, GRD_COMPLEX128, element, dtype);
+    }
+}
+
 /* Reads an element that does not lie where this process can read it: brings it here, or raises the error. */
 static __attribute__((noinline)) bool fetch_item(const grd_tensor *t, void *ret_element, grd_dtype dtype)
 {
@@ -42,16 +66,19 @@ static bool read_item(const grd_tensor *t, const char *function, void *ret_eleme
     if (t->numel != 1 && !grd_is_batch(t))
         return grd_raise(GRD_ERROR_RUNTIME, "a Tensor with %lld elements cannot be converted to Scalar", (long long)t->numel);
     dtype = dtype == GRD_DTYPE_NONE ? (grd_dtype)t->dtype : dtype;
-    if (GRD_UNLIKELY((grd_keys_read(t) >> GRD_KEY_CPU & 1) == 0))
-        return fetch_item(t, ret_element, dtype);
-    grd_element_convert(t->data, (grd_dtype)t->dtype, ret_element, dtype);
+    if (GRD_LIKELY((grd_keys_read(t) >> GRD_KEY_CPU & 1) != 0))
+        grd_element_convert(t->data, (grd_dtype)t->dtype, ret_element, dtype);
+    else if (!fetch_item(t, ret_element, dtype))
+        return false;
+    conjugate_read(t, ret_element, dtype, 1);
     return true;
 }
 
 grd_scalar grd_item(grd_tensor *t)
 {
     /* Batch tensors have not the key CPU; the failed tensor has a NaN. */
-    if (GRD_LIKELY(t != NULL && (grd_keys_read(t) >> GRD_KEY_CPU & 1) != 0 && t->numel == 1 && !grd_pending()))
+    if (GRD_LIKELY(t != NULL && (grd_keys_read(t) & (1u << GRD_KEY_CPU | 1u << GRD_KEY_CONJUGATE)) == 1u << GRD_KEY_CPU && t->numel == 1 &&
+                   !grd_pending()))
         return grd_scalar_read(t->data, (grd_dtype)t->dtype);
     grd_complex128 element;
     return read_item(t, "grd_item", &element, GRD_DTYPE_NONE) ? grd_scalar_read(&element, (grd_dtype)t->dtype) : grd_float(NAN);
@@ -99,7 +126,21 @@ void grd_to_memory(grd_tensor *tensor, void *ret_data, grd_dtype dtype)
         memcpy(ret_data, near->data, (size_t)(t->numel * t->itemsize));
     else if (!grd_is_failed(near))
         convert_all(near, ret_data, dtype);
+    if (!grd_is_failed(near))
+        conjugate_read(t, ret_data, dtype, t->numel);
     grd_pool_release(mark);
+}
+
+bool grd_is_conj(const grd_tensor *t)
+{
+    t = required(t, "grd_is_conj");
+    return grd_is_conjugated(t) && grd_dtype_is_complex((grd_dtype)t->dtype);
+}
+
+bool grd_is_neg(const grd_tensor *t)
+{
+    t = required(t, "grd_is_neg");
+    return grd_is_conjugated(t) && !grd_dtype_is_complex((grd_dtype)t->dtype);
 }
 
 /* ---- Geometry -------------------------------------------------------------------------------------- */

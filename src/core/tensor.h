@@ -5,6 +5,7 @@
  * - `data` is storage->data + offset * itemsize, or NULL on the meta device.
  * - `keys` is what the dispatcher reads: the device's key, plus AUTOGRAD while the tensor requires a gradient. That bit is the only thing in a
  *   header that changes while other threads may use the tensor, so keys are read with grd_keys_read.
+ * - With the key CONJUGATE the elements are the conjugates of those in memory or, where the dtype is real, their negatives. Views inherit it.
  * - A storage lies in one block of memory with the tensor it was made for, and small data lies there too. The block lives until
  *   the storage's count is zero: that tensor owns it, and so do tensors detached from it. A view owns its base, and the storage through it. */
 #ifndef GRD_CORE_TENSOR_H
@@ -132,6 +133,8 @@ grd_dtype grd_scalar_dtype(grd_scalar s);
 bool grd_scalar_write(grd_scalar s, grd_dtype dtype, void *ret_element);
 /* One element as a scalar. */
 grd_scalar grd_scalar_read(const void *element, grd_dtype dtype);
+/* An element of a tensor as a scalar: the conjugate of what lies in memory where the tensor is read so. */
+grd_scalar grd_element_of(const grd_tensor *t, const void *element);
 /* Converts one element as a cast does: truncates, wraps, drops imaginary parts; never fails. */
 void grd_element_convert(const void *from, grd_dtype from_dtype, void *ret_to, grd_dtype to_dtype);
 
@@ -354,6 +357,12 @@ static inline uint32_t grd_version_of(const grd_tensor *t)
 static inline grd_keyset grd_keys_read(const grd_tensor *t)
 {
     return __atomic_load_n(&t->keys, __ATOMIC_RELAXED);
+}
+
+/* True if the elements are the conjugates, or the negatives, of those in memory. */
+static inline bool grd_is_conjugated(const grd_tensor *t)
+{
+    return grd_keys_read(t) >> GRD_KEY_CONJUGATE & 1;
 }
 
 /* Of the tensor itself, not of a base it is a view of. */

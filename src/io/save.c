@@ -202,7 +202,7 @@ static bool compose(struct content *content, grd_named_tensors tensors, grd_name
 static bool put_tensor(struct sink *sink, const struct piece *piece)
 {
     const grd_scope scope = grd_scope_open();
-    const grd_tensor *packed = grd_contiguous(grd_on_cpu(piece->tensor));
+    const grd_tensor *packed = grd_contiguous(grd_resolve_neg(grd_resolve_conj(grd_on_cpu(piece->tensor))));
     const bool done = !grd_pending() && put(sink, packed->data, piece->end - piece->begin);
     grd_scope_close(scope);
     return done;

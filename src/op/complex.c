@@ -8,6 +8,44 @@
 #include "op/reduce.h"
 #include "op/view.h"
 
+/* Note [Conjugated when read]
+ * conj() gives a view of the same memory with the key CONJUGATE: its elements are the conjugates of those in memory. A real tensor with the key, the imaginary part of such a view,
+ * has the negatives. Views inherit the key. Other operators get tensors without it (conjugate.c), so that kernels need not know of it. What reads memory past the
+ * dispatcher asks grd_is_conjugated. */
+
+static bool plan_turned(struct grd_view *v, const grd_tensor *self)
+{
+    grd_view_start(v, self, self->ndim);
+    v->sizes = self->sizes;
+    v->strides = self->strides;
+    v->dtype = (grd_dtype)self->dtype;
+    return v->turns = true;
+}
+
+bool plan_hidden_conj(struct grd_view *v, grd_tensor *self)
+{
+    return grd_dtype_is_complex((grd_dtype)self->dtype)
+               ? plan_turned(v, self)
+               : grd_raise(GRD_ERROR_RUNTIME, "_conj: the dtype must be complex, not %s", grd_dtype_name((grd_dtype)self->dtype));
+}
+
+bool plan_hidden_neg_view(struct grd_view *v, grd_tensor *self)
+{
+    return grd_dtype_is_floating((grd_dtype)self->dtype)
+               ? plan_turned(v, self)
+               : grd_raise(GRD_ERROR_RUNTIME, "_neg_view: the dtype must be floating point, not %s", grd_dtype_name((grd_dtype)self->dtype));
+}
+
+grd_tensor *op_resolve_conj(grd_tensor *self)
+{
+    return grd_is_conj(self) ? grd_clone(self) : self;
+}
+
+grd_tensor *op_resolve_neg(grd_tensor *self)
+{
+    return grd_is_neg(self) ? grd_clone(self) : self;
+}
+
 /* The view of the real (0) or imaginary (1) halves: the same addresses, counted in halves. */
 static bool plan_halves(struct grd_view *v, const grd_tensor *self, int part)
 {
@@ -22,6 +60,7 @@ static bool plan_halves(struct grd_view *v, const grd_tensor *self, int part)
 bool plan_real(struct grd_view *v, grd_tensor *self)
 {
     v->itself = !grd_dtype_is_complex((grd_dtype)self->dtype);
+    v->turns = grd_is_conjugated(self); /* conjugates have the real parts of what is in memory */
     return v->itself || plan_halves(v, self, 0);
 }
 
@@ -36,6 +75,10 @@ bool plan_view_as_real(struct grd_view *v, grd_tensor *self)
 {
     if (!grd_dtype_is_complex((grd_dtype)self->dtype))
         return grd_raise(GRD_ERROR_RUNTIME, "view_as_real is only supported for complex tensors");
+    if (grd_is_conjugated(self))
+        return grd_raise(GRD_ERROR_RUNTIME,
+                         "view_as_real doesn't work on unresolved conjugated tensors.  To resolve the conjugate tensor so you can view it as "
+                         "real, use self.resolve_conj(); however, be warned that the resulting tensor will NOT alias the original.");
     if (self->ndim == GRD_MAX_DIMS)
         return grd_raise(GRD_ERROR_RUNTIME, "a tensor of %d dimensions cannot take one more", (int)self->ndim);
     plan_halves(v, self, 0);
@@ -50,6 +93,8 @@ bool plan_view_as_complex(struct grd_view *v, grd_tensor *self)
         return grd_raise(GRD_ERROR_RUNTIME,
                          "view_as_complex is only supported for half, float and double tensors, but got a tensor of scalar type: %s",
                          grd_dtype_type_name(dtype));
+    if (grd_is_conjugated(self))
+        return grd_raise(GRD_ERROR_RUNTIME, "view_as_complex doesn't work on tensors that are negated when they are read: use self.resolve_neg() first");
     if (self->ndim == 0)
         return grd_raise(GRD_ERROR_RUNTIME, "Input tensor must have one or more dimensions");
     const int n = self->ndim - 1;

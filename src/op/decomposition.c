@@ -35,7 +35,7 @@ bool plan_hidden_cholesky_factor(struct grd_plan *p, grd_tensor *self, bool uppe
     if (!grd_decomposition_check_square(self, "linalg.cholesky") || !check_dtype(self, "linalg.cholesky", "cholesky"))
         return false;
     const int64_t n = grd_size_from_end(self, 1);
-    return grd_plan_starts_from(p, upper ? grd_conj(grd_transpose(self, -2, -1)) : self) &&
+    return grd_plan_starts_from(p, upper ? grd_conj_physical(grd_transpose(self, -2, -1)) : self) &&
            grd_plan_columns(p, grd_batch_of(self), n, n, (grd_dtype)self->dtype) && grd_plan_result(p, grd_batch_of(self), GRD_INT32) &&
            grd_plan_lapack(p, n) && !grd_pending();
 }

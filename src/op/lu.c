@@ -246,7 +246,7 @@ bool plan_hidden_lu_solve(struct grd_plan *p, grd_tensor *LU, grd_tensor *pivots
         return false;
     memcpy(sizes + ndim, B->sizes + B->ndim - 2, 2 * sizeof *sizes);
     const grd_dims batch = grd_dims_from(sizes, ndim), all = grd_dims_from(sizes, ndim + 2);
-    grd_tensor *factors = adjoint ? grd_conj(LU) : LU;
+    grd_tensor *factors = adjoint ? grd_conj_physical(LU) : LU;
     return grd_plan_starts_from(p, grd_expand(B, all)) &&
            grd_plan_reads_as(p, transposed ? factors : grd_transpose(factors, -2, -1), dtype) &&
            grd_plan_reads_as(p, grd_unsqueeze(pivots_of_each(LU, pivots), -1), GRD_INT32) &&

@@ -139,9 +139,9 @@ grd_tensor *op_chain_matmul(grd_tensors matrices)
 /* An orthonormal basis of the columns of (A - M) x, or of (A - M)^H x; M may be absent. */
 static grd_tensor *basis_of(grd_tensor *A, grd_tensor *M, grd_tensor *x, bool adjoint)
 {
-    grd_tensor *product = grd_matmul(adjoint ? grd_conj(grd_transpose(A, -2, -1)) : A, x);
+    grd_tensor *product = grd_matmul(adjoint ? grd_conj_physical(grd_transpose(A, -2, -1)) : A, x);
     if (M != NULL)
-        product = grd_sub(product, grd_matmul(adjoint ? grd_conj(grd_transpose(M, -2, -1)) : M, x));
+        product = grd_sub(product, grd_matmul(adjoint ? grd_conj_physical(grd_transpose(M, -2, -1)) : M, x));
     return grd_linalg_qr(product).Q;
 }
 

@@ -152,7 +152,7 @@ grd_tensor *op_cov(grd_tensor *self, int64_t correction, grd_tensor *fweights, g
         freedom = grd_zeros_like(freedom);
     }
     grd_tensor *centered = grd_sub(rows, mean), *weighted = weights == NULL ? centered : grd_mul(centered, weights);
-    return grd_squeeze(grd_div(grd_mm(centered, grd_conj(grd_t(weighted))), freedom));
+    return grd_squeeze(grd_div(grd_mm(centered, grd_conj_physical(grd_t(weighted))), freedom));
 }
 
 /* ---- The trapezoidal rule ------------------------------------------------------------------------------------------------------------ */

@@ -45,11 +45,20 @@ static inline void advance(struct grd_view *v, int64_t steps, int64_t stride)
         v->offset = there;
 }
 
+static grd_tensor *turned_round(grd_tensor *view)
+{
+    if (!grd_is_failed(view))
+        view->keys ^= 1u << GRD_KEY_CONJUGATE;
+    return view;
+}
+
 static inline grd_tensor *made(grd_tensor *self, const struct grd_view *v)
 {
     const grd_dims sizes = grd_dims_from(v->sizes, v->n), strides = grd_dims_from(v->strides, v->n);
     if (v->itself)
         return self;
+    if (GRD_UNLIKELY(v->turns))
+        return turned_round(grd_new_view_as(self, v->dtype, sizes, strides, v->offset));
     if (v->detached)
         return grd_new_detached_as(self, v->dtype, sizes, strides, v->offset);
     if (v->dtype != GRD_DTYPE_NONE)

@@ -12,6 +12,7 @@ struct grd_view {
     bool checked;           /* against the storage; otherwise it is known to lie within its tensor, and to have no more elements */
     bool detached;          /* without history and base; its dtype is said */
     bool itself;            /* no view: the tensor is returned */
+    bool turns;             /* conjugated when it is read where the tensor is not, and the other way round */
 };
 
 /* n dimensions still to be written. */
@@ -31,6 +32,8 @@ static inline void grd_view_append(struct grd_view *v, int64_t size, int64_t str
 
 /* ---- Views of memory as elements of another dtype: complex.c, view_dtype.c ------------------------------------------------------------- */
 
+bool plan_hidden_conj(struct grd_view *v, grd_tensor *self);
+bool plan_hidden_neg_view(struct grd_view *v, grd_tensor *self);
 bool plan_real(struct grd_view *v, grd_tensor *self);
 bool plan_imag(struct grd_view *v, grd_tensor *self);
 bool plan_view_as_real(struct grd_view *v, grd_tensor *self);

@@ -50,6 +50,9 @@ bool plan_view_dtype(struct grd_view *v, grd_tensor *self, grd_dtype dtype)
 {
     const int64_t from = self->itemsize, to = grd_dtype_size(dtype);
     const char *from_name = grd_dtype_type_name((grd_dtype)self->dtype), *to_name = grd_dtype_type_name(dtype);
+    if (grd_is_conjugated(self) && dtype != (grd_dtype)self->dtype)
+        return grd_raise(GRD_ERROR_RUNTIME, "torch.Tensor.view is not supported for %s when converting to a different dtype.",
+                         grd_is_conj(self) ? "conjugate view tensors" : "tensors with negative bit set");
     if (from != to && (!check_last(self, from_name, to_name) || (to > from && !check_whole(self, to / from, from_name, to_name))))
         return false;
     const int last = from == to ? self->ndim : self->ndim - 1;

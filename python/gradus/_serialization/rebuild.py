@@ -145,7 +145,7 @@ def rebuild_tensor_v3(storage, offset, size, stride, requires_grad, backward_hoo
 def _resolve(storage, metadata):
     """PyTorch keeps conjugation and negation beside a tensor; here they are carried out."""
     _expect(metadata is None or isinstance(metadata, dict), "metadata of a tensor")
-    functions = tuple(name for name in ("conj", "neg") if metadata and metadata.get(name) is True)
+    functions = tuple(function for name, function in (("conj", "conj_physical"), ("neg", "neg")) if metadata and metadata.get(name) is True)
     if not functions or not isinstance(storage, TypedStorage) or storage.untyped() is None:
         return storage
     _expect(storage.dtype is not None, "a conjugated or negated tensor of bytes")

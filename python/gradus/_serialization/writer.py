@@ -178,6 +178,8 @@ class _Pickler(pickle._Pickler):
             return self._name("torch._utils", "_rebuild_meta_tensor_no_storage"), (dtype, size, stride, requires_grad)
         if tensor.device.type != "cpu":
             raise RuntimeError(f"cannot save a tensor of device {tensor.device}: move it to the cpu first")
+        tensor = tensor.detach().resolve_conj().resolve_neg()
+        stride = tensor.stride()
         if any(step < 0 for step in stride):
             tensor = tensor.detach().contiguous()  # PyTorch has no negative strides.
             stride = tensor.stride()

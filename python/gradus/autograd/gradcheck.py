@@ -148,7 +148,7 @@ def _outputs(func, inputs):
 
 def _real(t):
     """The real numbers of a tensor: a view."""
-    return gradus.view_as_real(t) if t.is_complex() else t
+    return gradus.view_as_real(t.resolve_conj()) if t.is_complex() else t
 
 
 def _places(t):

@@ -53,7 +53,7 @@ def reduce_tensor(tensor):
         raise RuntimeError("Cowardly refusing to serialize non-leaf tensor which requires_grad, since autograd does not support crossing process "
                            "boundaries.  If you just want to transfer the data, call detach() on the tensor before serializing (e.g., putting it "
                            "on the queue).")
-    if tensor.device.type != "cpu":
+    if tensor.device.type != "cpu" or tensor.is_conj() or tensor.is_neg():
         return tensor.__reduce_ex__(2)
     storage = _share(tensor.untyped_storage(), tensor) if tensor.untyped_storage().nbytes() else tensor.untyped_storage()
     return _rebuild_tensor, (type(tensor), storage, tensor.storage_offset(), tuple(tensor.shape), tensor.stride(), tensor.dtype, tensor.requires_grad)

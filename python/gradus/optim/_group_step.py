@@ -101,7 +101,7 @@ class GroupStep(StepByGroup):
             elif weight_decay != 0:
                 grad = grad + weight_decay * param
             if param.is_complex():
-                param, grad = gradus.view_as_real(param), gradus.view_as_real(grad)
+                param, grad = gradus.view_as_real(param), gradus.view_as_real(grad.resolve_conj())
                 state = {key: gradus.view_as_real(value) if value.is_complex() else value for key, value in state.items()}
             self._update(param, grad, state, group, lr, state["step"].item())
 

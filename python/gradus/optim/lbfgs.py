@@ -134,7 +134,7 @@ class LBFGS(Optimizer):
     def _gradient(self):
         """The gradients of all parameters as one vector; complex ones as pairs."""
         grads = [gradus.zeros_like(param) if param.grad is None else param.grad for param in self._params]
-        return gradus.cat([(gradus.view_as_real(grad) if grad.is_complex() else grad).reshape(-1) for grad in grads])
+        return gradus.cat([(gradus.view_as_real(grad.resolve_conj()) if grad.is_complex() else grad).reshape(-1) for grad in grads])
 
     def _move(self, t, direction):
         params = [gradus.view_as_real(param) if param.is_complex() else param for param in self._params]

@@ -1,0 +1,88 @@
+/* Operators on tensors that are conjugated, or negated, when they are read: Note [Conjugated when read] (complex.c).
+ *
+ * The fallback of the key CONJUGATE. Views are made of the tensor as it is, and inherit the key. Every other operator gets the elements in memory of their own; what it
+ * writes is brought back, conjugated, when it has succeeded.
+ * Invariant: below the key, no tensor of a call has it. */
+#include "op/conjugate.h"
+
+#include <string.h>
+
+#include "dispatch/op.h"
+#include "gen/uses/op/conjugate.h"
+
+enum { CONJUGATE_BIT = 1 << GRD_KEY_CONJUGATE };
+
+struct call {
+    grd_tensor *out, *written; /* the tensor that is written, and the one that the operator gets in its place */
+};
+
+/* Returns a tensor of the same memory, read as it is there, without history. */
+static grd_tensor *memory_of(grd_tensor *t)
+{
+    grd_tensor *memory = grd_new_detached(t);
+    if (!grd_is_failed(memory))
+        memory->keys &= ~(grd_keyset)CONJUGATE_BIT;
+    return memory;
+}
+
+static grd_tensor *conjugates_of(grd_tensor *t)
+{
+    return grd_dtype_is_complex((grd_dtype)t->dtype) ? grd_conj_physical(t) : grd_neg(t);
+}
+
+static grd_tensor *resolved(const struct call *call, grd_tensor *t)
+{
+    if (t == NULL || grd_is_failed(t) || !grd_is_conjugated(t))
+        return t;
+    return t == call->out ? call->written : conjugates_of(memory_of(t));
+}
+
+static grd_value resolved_value(const struct call *call, const grd_value *value)
+{
+    grd_value made = *value;
+    if (value->kind == GRD_KIND_TENSOR)
+        made.v.tensor = resolved(call, value->v.tensor);
+    if (value->kind == GRD_KIND_TENSORS && value->v.tensors.n > 0) {
+        grd_tensor **list = grd_pool_alloc((size_t)value->v.tensors.n * sizeof *list);
+        for (int64_t i = 0; list != NULL && i < value->v.tensors.n; i++)
+            list[i] = resolved(call, value->v.tensors.data[i]);
+        made.v.tensors.data = list;
+    }
+    return made;
+}
+
+static void bring_back(grd_tensor *out, grd_tensor *written)
+{
+    if (grd_dims_equal(grd_sizes(out), grd_sizes(written)) || grd_resize(out, grd_sizes(written)))
+        grd_copy_(memory_of(out), conjugates_of(written));
+}
+
+static void call_conjugated(const grd_op *op, grd_keyset keys, grd_tensor *out, const grd_value *args, grd_value *ret_results, void *context)
+{
+    const grd_keyset below = keys & ~(grd_keyset)CONJUGATE_BIT;
+    struct call call = {.out = out, .written = out};
+    grd_value values[GRD_MAX_ARGS];
+    (void)context;
+    if (op->is_view) {
+        grd_dispatch_boxed(op, below, out, args, ret_results);
+        return;
+    }
+    if (out != NULL && grd_is_conjugated(out))
+        call.written = conjugates_of(memory_of(out));
+    for (int i = 0; i < op->nargs && !grd_pending(); i++)
+        values[i] = resolved_value(&call, &args[i]);
+    if (grd_pending())
+        return;
+    grd_dispatch_boxed(op, below, call.written, values, ret_results);
+    if (call.written == out || grd_pending())
+        return;
+    bring_back(out, call.written);
+    for (int i = 0; i < op->nresults; i++)
+        if (!op->returns_list && ret_results[i].v.tensor == call.written)
+            ret_results[i].v.tensor = out;
+}
+
+void grd_conjugate_init(void)
+{
+    grd_register_fallback(GRD_KEY_CONJUGATE, call_conjugated, NULL);
+}
