@@ -402,7 +402,8 @@ static bool can_export(const grd_tensor *t, int flags)
     else if (grd_tensor_device(t).type != GRD_DEVICE_CPU)
         PyErr_Format(PyExc_BufferError, "a tensor on device %s has no buffer", grd_device_name(grd_tensor_device(t)));
     else if (grd_is_conj(t) || grd_is_neg(t))
-        PyErr_SetString(PyExc_BufferError, "a view of conjugates or negatives has no buffer: use tensor.resolve_conj() or tensor.resolve_neg()");
+        PyErr_SetString(PyExc_BufferError,
+                        "a view of conjugates or negatives has no buffer: use tensor.resolve_conj() or tensor.resolve_neg()");
     else if (format_of(grd_tensor_dtype(t)) == NULL)
         PyErr_Format(PyExc_BufferError, "buffers have no format for %s", grd_dtype_name(grd_tensor_dtype(t)));
     else if (!lies_as_wanted(t, flags))

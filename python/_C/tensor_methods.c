@@ -280,8 +280,10 @@ PyMethodDef py_tensor_methods[] = {
      "is_floating_point($self)\n--\n\nWhether the elements are real floating-point numbers."},
     {"is_complex", tensor_is_complex, METH_NOARGS, "is_complex($self)\n--\n\nWhether the elements are complex."},
     {"is_signed", tensor_is_signed, METH_NOARGS, "is_signed($self)\n--\n\nWhether the elements can be negative."},
-    {"is_conj", tensor_is_conj, METH_NOARGS, "is_conj($self)\n--\n\nTrue for a view that conj() made: its elements are the conjugates of those in memory."},
-    {"is_neg", tensor_is_neg, METH_NOARGS, "is_neg($self)\n--\n\nTrue for the imaginary part of such a view: its elements are the negatives of those in memory."},
+    {"is_conj", tensor_is_conj, METH_NOARGS,
+     "is_conj($self)\n--\n\nTrue for a view that conj() made: its elements are the conjugates of those in memory."},
+    {"is_neg", tensor_is_neg, METH_NOARGS,
+     "is_neg($self)\n--\n\nTrue for the imaginary part of such a view: its elements are the negatives of those in memory."},
     {"is_inference", is_false, METH_NOARGS, "is_inference($self)\n--\n\nFalse: tensors made in inference mode are tensors like others."},
     {"item", tensor_item, METH_NOARGS,
      "item($self)\n--\n\nThe only element as a Python number. RuntimeError unless there is exactly one." EXAMPLE

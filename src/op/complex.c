@@ -33,7 +33,8 @@ bool plan_hidden_neg_view(struct grd_view *v, grd_tensor *self)
 {
     return grd_dtype_is_floating((grd_dtype)self->dtype)
                ? plan_turned(v, self)
-               : grd_raise(GRD_ERROR_RUNTIME, "_neg_view: the dtype must be floating point, not %s", grd_dtype_name((grd_dtype)self->dtype));
+               : grd_raise(GRD_ERROR_RUNTIME, "_neg_view: the dtype must be floating point, not %s",
+                           grd_dtype_name((grd_dtype)self->dtype));
 }
 
 grd_tensor *op_resolve_conj(grd_tensor *self)
@@ -76,9 +77,10 @@ bool plan_view_as_real(struct grd_view *v, grd_tensor *self)
     if (!grd_dtype_is_complex((grd_dtype)self->dtype))
         return grd_raise(GRD_ERROR_RUNTIME, "view_as_real is only supported for complex tensors");
     if (grd_is_conjugated(self))
-        return grd_raise(GRD_ERROR_RUNTIME,
-                         "view_as_real doesn't work on unresolved conjugated tensors.  To resolve the conjugate tensor so you can view it as "
-                         "real, use self.resolve_conj(); however, be warned that the resulting tensor will NOT alias the original.");
+        return grd_raise(
+            GRD_ERROR_RUNTIME,
+            "view_as_real doesn't work on unresolved conjugated tensors.  To resolve the conjugate tensor so you can view it as "
+            "real, use self.resolve_conj(); however, be warned that the resulting tensor will NOT alias the original.");
     if (self->ndim == GRD_MAX_DIMS)
         return grd_raise(GRD_ERROR_RUNTIME, "a tensor of %d dimensions cannot take one more", (int)self->ndim);
     plan_halves(v, self, 0);
@@ -94,7 +96,8 @@ bool plan_view_as_complex(struct grd_view *v, grd_tensor *self)
                          "view_as_complex is only supported for half, float and double tensors, but got a tensor of scalar type: %s",
                          grd_dtype_type_name(dtype));
     if (grd_is_conjugated(self))
-        return grd_raise(GRD_ERROR_RUNTIME, "view_as_complex doesn't work on tensors that are negated when they are read: use self.resolve_neg() first");
+        return grd_raise(GRD_ERROR_RUNTIME,
+                         "view_as_complex doesn't work on tensors that are negated when they are read: use self.resolve_neg() first");
     if (self->ndim == 0)
         return grd_raise(GRD_ERROR_RUNTIME, "Input tensor must have one or more dimensions");
     const int n = self->ndim - 1;

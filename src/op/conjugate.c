@@ -57,7 +57,8 @@ static void bring_back(grd_tensor *out, grd_tensor *written)
         grd_copy_(memory_of(out), conjugates_of(written));
 }
 
-static void call_conjugated(const grd_op *op, grd_keyset keys, grd_tensor *out, const grd_value *args, grd_value *ret_results, void *context)
+static void call_conjugated(const grd_op *op, grd_keyset keys, grd_tensor *out, const grd_value *args, grd_value *ret_results,
+                            void *context)
 {
     const grd_keyset below = keys & ~(grd_keyset)CONJUGATE_BIT;
     struct call call = {.out = out, .written = out};

@@ -192,7 +192,8 @@ bool plan_hidden_linalg_eigh(struct grd_plan *p, grd_tensor *A, const char *UPLO
     begin_job(p, A, 20);
     job_of(p)->eigh = (struct grd_eigh){.n = n, .ret_v = compute_v ? wanted : NULL};
     p->prepare = prepare_eigh;
-    return grd_plan_reads_as(p, upper ? grd_conj_physical(A) : grd_transpose(A, -2, -1), dtype) && plan_values(p, A, n, grd_dtype_to_real(dtype)) &&
+    return grd_plan_reads_as(p, upper ? grd_conj_physical(A) : grd_transpose(A, -2, -1), dtype) &&
+           plan_values(p, A, n, grd_dtype_to_real(dtype)) &&
            (compute_v ? grd_plan_columns(p, grd_batch_of(A), n, n, dtype) : grd_plan_result(p, grd_dims(0), dtype)) &&
            grd_plan_result(p, grd_batch_of(A), GRD_INT32) && !grd_pending();
 }

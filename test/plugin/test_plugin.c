@@ -58,7 +58,7 @@ static void nothing_was_registered(void)
 {
     assert_false(exp_of_wrapper());
     expect_error(GRD_ERROR_NOT_IMPLEMENTED,
-                 "no kernel for dispatch key WRAPPER; there are kernels for CPU, META, AUTOGRAD, FORWARD, AUTOCAST, BATCH");
+                 "no kernel for dispatch key WRAPPER; there are kernels for CPU, META, CONJUGATE, AUTOGRAD, FORWARD, AUTOCAST, BATCH");
     assert_null(grd_op_find("kernels::twice"));
     assert_null(grd_op_find("kernels::negate"));
 }

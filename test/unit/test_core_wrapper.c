@@ -86,7 +86,7 @@ static void nothing_reads_it(void **state)
     grd_neg(plain_tensor);
     grd_key_guard_restore(with);
     expect_error(GRD_ERROR_NOT_IMPLEMENTED,
-                 "neg: no kernel for dispatch key WRAPPER; there are kernels for CPU, META, AUTOGRAD, FORWARD, AUTOCAST, BATCH");
+                 "neg: no kernel for dispatch key WRAPPER; there are kernels for CPU, META, CONJUGATE, AUTOGRAD, FORWARD, AUTOCAST, BATCH");
 }
 
 static void the_content_is_released_once(void **state)

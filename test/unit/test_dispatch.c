@@ -115,7 +115,7 @@ static void test_a_missing_kernel_names_operator_key_and_keys(void **state)
     grd_key_guard_restore(guard);
     assert_ptr_equal(y, grd_failed);
     expect_error(GRD_ERROR_NOT_IMPLEMENTED,
-                 "exp: no kernel for dispatch key WRAPPER; there are kernels for CPU, META, AUTOGRAD, FORWARD, AUTOCAST, BATCH");
+                 "exp: no kernel for dispatch key WRAPPER; there are kernels for CPU, META, CONJUGATE, AUTOGRAD, FORWARD, AUTOCAST, BATCH");
 }
 
 static void test_generic_calls(void **state)
