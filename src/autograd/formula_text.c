@@ -274,6 +274,12 @@ static const struct grd_function *find_function(struct grd_span word)
     return function->name != NULL ? function : NULL;
 }
 
+/* An operator by the name that formulas have for it: a derivative computes conjugates (grd_formula_conj), since it uses them at once. */
+static const grd_op *find_operator(const char *name)
+{
+    return grd_op_find(strcmp(name, "conj") == 0 ? "conj_physical" : name);
+}
+
 static bool find_callee(const struct parser *p, struct grd_span word, struct callee *ret_callee)
 {
     char name[128] = "";
@@ -285,7 +291,7 @@ static bool find_callee(const struct parser *p, struct grd_span word, struct cal
         *ret_callee = (struct callee){function->name, function->args, function->nargs, node};
         return true;
     }
-    const grd_op *own = &p->needs->of->op, *op = strcmp(name, own->name) == 0 ? own : grd_op_find(name);
+    const grd_op *own = &p->needs->of->op, *op = strcmp(name, own->name) == 0 ? own : find_operator(name);
     if (op == NULL)
         return grd_read_fail_at(&p->reader, word.at, "'%.*s' is not an operator", length_shown(word), word.at);
     if (op->nresults > 1)

@@ -18,7 +18,7 @@ def numbers(shape, dtype, seed=0):
 
 
 def check(result, expected, dtype):
-    result = result.numpy()
+    result = result.resolve_conj().numpy()
     assert result.shape == expected.shape and result.dtype.itemsize in (np.dtype(dtype).itemsize, np.dtype(dtype).itemsize // 2)
     assert np.abs(result - expected).max(initial=0) <= TOLERANCE[dtype] * np.sqrt((np.abs(expected) ** 2).mean())
 
