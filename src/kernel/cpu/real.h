@@ -25,7 +25,7 @@ typedef C W;
 
 static inline C negative(C x)
 {
-    return (C)(0 - (W)x);
+    return (C) - (W)x; /* 0 - x would make 0.0 of 0.0 */
 }
 
 static inline C sum(C x, C y)

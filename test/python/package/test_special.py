@@ -188,6 +188,8 @@ HALF = [0.0, -0.0, 1.0, -1.0, 2.0, 65504.0, 2.0**-14, -(2.0**-14), 2.0**-24, -(2
     lambda m: m.tensor([0.1], dtype=m.float64).frexp(), lambda m: m.ldexp(m.tensor([1.5, -2.0]), m.tensor([3, -4])), lambda m: m.ldexp(m.tensor([3, 4]), m.tensor([1, 2])),
     lambda m: m.tensor([1.0]).ldexp_(m.tensor([2])), lambda m: m.nextafter(m.tensor([1.0, 0.0, 3.0, inf]), m.tensor([2.0, -1.0, 3.0, 0.0])),
     *(lambda m, to=to, dtype=dtype: m.nextafter(m.tensor(HALF, dtype=getattr(m, dtype)), m.tensor(to, dtype=getattr(m, dtype))) for to in (inf, -inf, 0.0) for dtype in ("float16", "bfloat16", "float64")),
+    *(lambda m, dtype=dtype: (-m.tensor([0.0, -0.0, 1.0, nan, inf], dtype=getattr(m, dtype)), -m.zeros((), dtype=getattr(m, dtype)), m.zeros(3, 2, dtype=getattr(m, dtype)).t().neg())
+      for dtype in ("float16", "bfloat16", "float32", "float64", "complex64")),
     lambda m: m.nanmedian(m.tensor([3.0, nan, 1.0, 2.0, 5.0])), lambda m: m.nanmedian(m.tensor([[3.0, nan, 1.0], [2.0, 2.0, nan]]), 1), lambda m: m.nanmedian(m.tensor([[3, 1], [2, 5]]), 0, True),
     lambda m: m.tensor([[3.0, nan], [1.0, 2.0]]).nanmedian(0)])
 def test_exact(call):
