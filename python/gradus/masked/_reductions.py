@@ -3,10 +3,24 @@
 A mask is a tensor of bool, or is taken as one, that broadcasts to the input; without one, all elements count. A masked element is replaced by what does not change the result, the identity of the
 operation; where all elements of a reduction are masked, its result has no meaning. dtype: of the result, the input's if it is absent.
 """
+import functools as _functools
+
 from gradus import _C
 from gradus.nn import functional as _F
 
+from ._tensor import MaskedTensor as _MaskedTensor
+
 __all__ = ["amax", "amin", "argmax", "argmin", "cumprod", "cumsum", "log_softmax", "logaddexp", "logsumexp", "mean", "median", "norm", "normalize", "prod", "softmax", "softmin", "std", "sum", "var"]
+
+
+def _of_data(function):
+    """`function` of tensors, for masked tensors too: of their data, with their own mask in place of one that is given."""
+    @_functools.wraps(function)
+    def of_data(input, *args, **options):
+        if isinstance(input, _MaskedTensor):
+            input, options["mask"] = input.get_data(), input.get_mask()
+        return function(input, *args, **options)
+    return of_data
 
 
 def _dims(dim, ndim):
@@ -53,6 +67,7 @@ def _count(input, dim, keepdim, mask):
     return elements.sum(_dims(dim, input.dim()), keepdim)
 
 
+@_of_data
 def sum(input, dim=None, *, keepdim=False, dtype=None, mask=None):
     """The sum over dim, an integer or several, or over all dimensions; integers of less than 64 bits add up in int64.
 
@@ -63,6 +78,7 @@ def sum(input, dim=None, *, keepdim=False, dtype=None, mask=None):
     return _C.sum(_filled(input, mask, 0), _dims(dim, input.dim()), bool(keepdim), dtype=_sum_dtype(input, dtype))
 
 
+@_of_data
 def prod(input, dim=None, *, keepdim=False, dtype=None, mask=None):
     """The product over dim, an integer or several, or over all dimensions; integers of less than 64 bits multiply in int64."""
     result = _filled(input, mask, 1).to(_sum_dtype(input, dtype))
@@ -76,11 +92,13 @@ def _scan(scan, identity, input, dim, dtype, mask):
     return scan(_filled(input, mask, identity), _dims(dim, input.dim())[0], dtype=dtype).to(dtype)
 
 
+@_of_data
 def cumsum(input, dim, *, dtype=None, mask=None):
     """Running sums along dim, in which masked elements count as 0."""
     return _scan(_C.cumsum, 0, input, dim, dtype, mask)
 
 
+@_of_data
 def cumprod(input, dim, *, dtype=None, mask=None):
     """Running products along dim, in which masked elements count as 1."""
     return _scan(_C.cumprod, 1, input, dim, dtype, mask)
@@ -90,26 +108,31 @@ def _of_extreme(name, input, sign, mask):
     return input if mask is None else _filled(input, mask, _extreme(name, input, sign))
 
 
+@_of_data
 def amax(input, dim=None, *, keepdim=False, dtype=None, mask=None):
     """The largest element over dim, an integer or several, or over all dimensions."""
     return _C.amax(_of_extreme("amax", input, -1, mask), _dims(dim, input.dim()), bool(keepdim)).to(dtype or input.dtype)
 
 
+@_of_data
 def amin(input, dim=None, *, keepdim=False, dtype=None, mask=None):
     """The least element over dim, an integer or several, or over all dimensions."""
     return _C.amin(_of_extreme("amin", input, 1, mask), _dims(dim, input.dim()), bool(keepdim)).to(dtype or input.dtype)
 
 
+@_of_data
 def argmax(input, dim=None, *, keepdim=False, dtype=None, mask=None):
     """The place of the largest element along dim, or of all, in the input's dtype or in dtype."""
     return _C.argmax(_of_extreme("argmax", input, -1, mask), dim, bool(keepdim)).to(dtype or input.dtype)
 
 
+@_of_data
 def argmin(input, dim=None, *, keepdim=False, dtype=None, mask=None):
     """The place of the least element along dim, or of all, in the input's dtype or in dtype."""
     return _C.argmin(_of_extreme("argmin", input, 1, mask), dim, bool(keepdim)).to(dtype or input.dtype)
 
 
+@_of_data
 def mean(input, dim=None, *, keepdim=False, dtype=None, mask=None):
     """The mean over dim, an integer or several, or over all dimensions; NaN of no element. ValueError: the dtype is neither floating point nor complex."""
     kind = dtype or input.dtype
@@ -119,6 +142,7 @@ def mean(input, dim=None, *, keepdim=False, dtype=None, mask=None):
     return sum(input, dim, keepdim=keepdim, dtype=kind, mask=mask) / _count(input, dim, bool(keepdim), mask)
 
 
+@_of_data
 def median(input, dim=-1, *, keepdim=False, dtype=None, mask=None):
     """The lower median along dim. ValueError: all integers of a line are masked."""
     along = _dims(dim, input.dim())[0]
@@ -131,6 +155,7 @@ def median(input, dim=-1, *, keepdim=False, dtype=None, mask=None):
     return found.to(dtype or input.dtype)
 
 
+@_of_data
 def logsumexp(input, dim=None, *, keepdim=False, dtype=None, mask=None):
     """log(sum(exp(input))) over dim, an integer or several, or over all dimensions."""
     least = 0 if mask is None else float("-inf") if input.is_complex() else _extreme("logsumexp", input, -1)
@@ -139,9 +164,14 @@ def logsumexp(input, dim=None, *, keepdim=False, dtype=None, mask=None):
 
 def logaddexp(input, other, *, dtype=None, input_mask=None, other_mask=None):
     """log(exp(input) + exp(other)), elementwise, each with a mask of its own."""
+    if isinstance(input, _MaskedTensor):
+        input, input_mask = input.get_data(), input.get_mask()
+    if isinstance(other, _MaskedTensor):
+        other, other_mask = other.get_data(), other.get_mask()
     return _C.logaddexp(_of_extreme("logaddexp", input, -1, input_mask), _of_extreme("logaddexp", other, -1, other_mask)).to(dtype or input.dtype)
 
 
+@_of_data
 def norm(input, ord=2.0, dim=None, *, keepdim=False, dtype=None, mask=None):
     """The vector norm of order `ord` over dim, an integer or several, or over all dimensions."""
     identity = float("inf") if ord == float("-inf") else 0
@@ -161,17 +191,20 @@ def _variance(input, dim, unbiased, correction, keepdim, dtype, mask):
     return (total / (count.reshape(total.shape) - less).clamp(min=0)).to(kind)
 
 
+@_of_data
 def var(input, dim=None, unbiased=None, *, correction=None, keepdim=False, dtype=None, mask=None):
     """The variance over dim, an integer or several, or over all dimensions: squares of differences from the mean, divided by the number of elements less the correction, 1 if it is absent and
     `unbiased` is not False."""
     return _variance(input, dim, unbiased, correction, keepdim, dtype, mask)
 
 
+@_of_data
 def std(input, dim=None, unbiased=None, *, correction=None, keepdim=False, dtype=None, mask=None):
     """The root of var."""
     return _variance(input, dim, unbiased, correction, keepdim, dtype, mask).sqrt()
 
 
+@_of_data
 def softmax(input, dim, *, dtype=None, mask=None):
     """softmax along dim, 0 for masked elements; NaN where all are masked.
 
@@ -182,16 +215,19 @@ def softmax(input, dim, *, dtype=None, mask=None):
     return _F.softmax(_of_extreme("amax", input, -1, mask), _dims(dim, input.dim())[0], dtype=dtype or input.dtype)
 
 
+@_of_data
 def log_softmax(input, dim, *, dtype=None, mask=None):
     """log_softmax along dim, -inf for masked elements; NaN where all are masked."""
     return _F.log_softmax(_of_extreme("amax", input, -1, mask), _dims(dim, input.dim())[0], dtype=dtype or input.dtype)
 
 
+@_of_data
 def softmin(input, dim, *, dtype=None, mask=None):
     """softmin along dim, 0 for masked elements; NaN where all are masked."""
     return _F.softmin(_of_extreme("amin", input, 1, mask), _dims(dim, input.dim())[0], dtype=dtype or input.dtype)
 
 
+@_of_data
 def normalize(input, ord, dim, *, eps=1e-12, dtype=None, mask=None):
     """The input divided by the norms along dim, or by eps where they are less; 0 for masked elements."""
     return _filled(input, mask, 0) / norm(input, ord, dim, keepdim=True, dtype=dtype, mask=mask).clamp(min=eps)

@@ -1,0 +1,283 @@
+"""What functions and methods of tensors do with masked tensors.
+
+Every function here runs with overrides off: a masked tensor is the tensor of its data. `func` is the function of the library that was called.
+"""
+import gradus
+from gradus import _C
+from gradus._C import Tensor
+
+from . import _gradient, _reductions
+from ._gradient import Call
+from ._tensor import MaskedTensor, check_dtype
+
+__all__ = ["call"]
+
+
+def call(func, args, kwargs):
+    """The result of a function of the library that got masked tensors. TypeError: it has no meaning for them here."""
+    name = func.__name__
+    if name in ("__get__", "__set__"):
+        return _property(func, name, *args)
+    if "input" in kwargs and not args:
+        args, kwargs = (kwargs["input"],), {k: v for k, v in kwargs.items() if k != "input"}
+    if kwargs.get("out") is not None:
+        raise ValueError(f"{name}(): out= is not supported for MaskedTensor")
+    function = _FUNCTIONS.get(name)
+    if function is None:
+        raise TypeError(f"{name}(): not implemented for MaskedTensor")
+    return function(func, *args, **kwargs)
+
+
+def _property(func, name, t, *value):
+    attribute = func.__self__.__name__
+    if name == "__set__":
+        if attribute == "grad":
+            t._grad_mask.take()
+        return func(t, *value)
+    if attribute == "grad":
+        return _gradient.grad_of(t)
+    if attribute == "data":
+        return _converted(Tensor.detach, t)
+    if attribute in ("T", "mT", "H", "mH"):
+        return _rearranged(func, t)
+    return func(t)
+
+
+def _extreme(func, t, *args, **kwargs):
+    """max and min of two tensors; of one they are amax and amin."""
+    if not _tensors(*args, *kwargs.values()):
+        raise TypeError(f"{func.__name__}(): not implemented for MaskedTensor: see a{func.__name__}")
+    return _elementwise(func, t, *args, **kwargs)
+
+
+def _raw(func, *args, **kwargs):
+    """What does not depend on the mask."""
+    return func(*args, **kwargs)
+
+
+def _mapped(convert, value):
+    """An argument with its tensors converted."""
+    if isinstance(value, Tensor):
+        return convert(value)
+    return type(value)(_mapped(convert, item) for item in value) if type(value) in (tuple, list) else value
+
+
+def _tensors(*values):
+    found = []
+    for value in values:
+        _mapped(found.append, value)
+    return found
+
+
+# ---- Elementwise ------------------------------------------------------------------------------------------------------------------
+
+
+def _same_mask(masked):
+    """The mask of several masked tensors. ValueError: they have different ones."""
+    mask = masked[0]._mask
+    for other in masked[1:]:
+        if other._mask is not mask and not gradus.equal(mask, other._mask):
+            raise ValueError("Input masks must match. If you need support for this, please open an issue on Github.")
+    return mask
+
+
+def _elementwise(func, *args, **kwargs):
+    """Elements of the result are computed from those at their place: masked tensors must have the same mask, others broadcast."""
+    tensors = _tensors(*args, *kwargs.values())
+    mask = _same_mask([t for t in tensors if isinstance(t, MaskedTensor)])
+    shape = gradus.broadcast_shapes(*(t.shape for t in tensors))
+    this = Call()
+
+    def data(t):
+        return this.enter(t, this.same, shape)
+
+    if func.__name__.endswith("_"):
+        if not isinstance(args[0], MaskedTensor):
+            raise TypeError(f"{func.__name__}(): a Tensor cannot be changed by a MaskedTensor")
+        result = func(args[0], *(_mapped(data, value) for value in args[1:]), **{name: _mapped(data, value) for name, value in kwargs.items()})
+        return this.leave(result, args[0]._mask)
+    result = func(*(_mapped(data, value) for value in args), **{name: _mapped(data, value) for name, value in kwargs.items()})
+    return this.leave(result, mask if mask.shape == result.shape else mask.expand(result.shape))
+
+
+def _unary(func, *args, **kwargs):
+    if len(_tensors(*args, *kwargs.values())) > 1:
+        raise TypeError("MaskedTensor unary ops do not support additional Tensor arguments")
+    return _elementwise(func, *args, **kwargs)
+
+
+def _copy(func, t, source, non_blocking=False):
+    """copy_: the data of another tensor; the mask stays."""
+    if not isinstance(t, MaskedTensor):
+        raise TypeError("copy_(): a Tensor cannot be changed by a MaskedTensor")
+    this = Call()
+    return this.leave(func(t, this.enter(source, this.same, t.shape), non_blocking), t._mask)
+
+
+def _dropout(func, t, *args, **kwargs):
+    this = Call()
+    data = this.enter(t, this.same)
+    result = func(data, *args, **kwargs)
+    return t if result is data else this.leave(result, t._mask)
+
+
+def _where(func, *args, **kwargs):
+    """Of each element the mask of the tensor that it is from; all elements of a plain tensor or number count."""
+    if len(args) + len(kwargs) != 3:
+        raise ValueError(f"__torch_function__, torch.where: len(args) must be 3 but got {len(args) + len(kwargs)}")
+    condition, t, other = *args, *(kwargs[name] for name in ("condition", "self", "input", "other") if name in kwargs)
+    if isinstance(condition, MaskedTensor):  # the method: self.where(condition, other)
+        condition, t = t, condition
+    if isinstance(condition, MaskedTensor):
+        raise TypeError("where(): the condition must not be a MaskedTensor")
+    shape = gradus.broadcast_shapes(condition.shape, *(x.shape for x in (t, other) if isinstance(x, Tensor)))
+    this, masks, data = Call(), [], []
+    for x, chosen in ((t, condition), (other, ~condition)):
+        masks.append(x._mask if isinstance(x, MaskedTensor) else gradus.tensor(True, device=condition.device))
+        data.append(this.enter(x, lambda grad, chosen=chosen: this.masks[0] & chosen, shape) if isinstance(x, Tensor) else x)
+    return this.leave(gradus.where(condition, *data), gradus.where(condition, *masks).expand(shape))
+
+
+def _converted(func, t, *args, **kwargs):
+    """Other dtypes, devices and copies; t itself where nothing is to be done. ones_like too."""
+    this = Call()
+    data = this.enter(t, this.same)
+    result = func(data, *args, **kwargs)
+    if not isinstance(result, Tensor):
+        return result
+    check_dtype(result.dtype)
+    if result is data or (result.data_ptr() == data.data_ptr() and func.__name__ not in ("detach", "alias")):
+        return t
+    return this.leave(result, t._mask.to(result.device))
+
+
+# ---- Reductions -------------------------------------------------------------------------------------------------------------------
+
+
+def _all(data, dim, *, keepdim, mask):
+    return _C.all(gradus.where(mask, data.to(gradus.bool), True), _reductions._dims(dim, data.dim()), keepdim)
+
+
+def _reduction(func, t, dim=None, keepdim=False, *more, **options):
+    """Over the elements that count; what has none is masked."""
+    name, mask, this = func.__name__, t._mask, Call()
+    if more:
+        raise TypeError(f"{name}() takes from 1 to 2 positional arguments but {2 + len(more)} were given")
+    if isinstance(dim, bool):
+        raise TypeError(f"{name}(): argument 'dim' must be tuple of ints, not bool")
+    function = _all if name == "all" else getattr(_reductions, name)
+    data = function(this.enter(t, lambda grad: mask), dim=dim, keepdim=bool(keepdim), mask=mask, **options)
+    counts = mask.sum(_reductions._dims(dim, t.dim()), keepdim=bool(keepdim)) != 0
+    return this.leave(data, counts.reshape(data.shape))
+
+
+def _norm(func, t, p="fro", dim=None, keepdim=False, dtype=None):
+    return _reduction(func, t, dim, keepdim, ord=2.0 if p == "fro" else float(p), dtype=dtype)
+
+
+def _softmax(func, t, dim=None, dtype=None):
+    """Along dim, over the elements that count."""
+    if dim is None:
+        raise TypeError("softmax(): a MaskedTensor needs a dim")
+    mask, this = t._mask, Call()
+    return this.leave(_reductions.softmax(this.enter(t, lambda grad: mask), dim, dtype=dtype, mask=mask), mask)
+
+
+# ---- Views and joins --------------------------------------------------------------------------------------------------------------
+
+
+def _rearranged(func, *args, **kwargs):
+    """Elements at other places, with their masks; a gradient counts where that of a result does which has the element."""
+    sources = [t for t in _tensors(*args, *kwargs.values()) if isinstance(t, MaskedTensor)]
+    this = Call()
+
+    def applied(values):
+        """func with a value in place of each masked tensor, as a list; and whether it gives one tensor."""
+        order = iter(values)
+
+        def convert(t):
+            return next(order) if isinstance(t, MaskedTensor) else t
+
+        results = func(*(_mapped(convert, value) for value in args), **{name: _mapped(convert, value) for name, value in kwargs.items()})
+        return ([results], True) if isinstance(results, Tensor) else (list(results), False)
+
+    def rule(number):
+        def mask_of_gradient(grad):
+            with gradus.enable_grad():
+                marks = [gradus.zeros(t.shape, device=t.device, requires_grad=True) for t in sources]
+                outputs, _ = applied(marks)
+                found, = gradus.autograd.grad([outputs[i] for i in this.masks], marks[number], [mask.to(gradus.float32) for mask in this.masks.values()])
+            return found != 0
+        return mask_of_gradient
+
+    results, is_one = applied([this.enter(t, rule(number)) for number, t in enumerate(sources)])
+    if func.__name__ in _ADDING:
+        masks = [mask != 0 for mask in applied([t._mask.to(gradus.float32) for t in sources])[0]]
+    else:
+        masks = applied([t._mask for t in sources])[0]
+    if masks and masks[0].dtype is not gradus.bool:  # view(dtype)
+        raise TypeError("mask must have dtype bool.")
+    results = [this.leave(data, mask, number) for number, (data, mask) in enumerate(zip(results, masks))]
+    return results[0] if is_one else tuple(results)
+
+
+def _joined(func, *tensors, **kwargs):
+    if not all(isinstance(t, MaskedTensor) for t in _tensors(*tensors)):
+        raise TypeError("mask must have dtype bool.")
+    return _rearranged(func, *tensors, **kwargs)
+
+
+def _getitem(func, t, index):
+    if not isinstance(t, MaskedTensor) or any(isinstance(i, MaskedTensor) for i in _tensors(index)):
+        raise TypeError("__getitem__(): indices must not be MaskedTensors")
+    return _rearranged(func, t, index)
+
+
+def _reshape_like(func, t, other):
+    return _rearranged(func, t, other.as_subclass(Tensor)) if isinstance(t, MaskedTensor) else func(t, other.as_subclass(Tensor))
+
+
+def _grad(func, outputs, inputs, *args, **kwargs):
+    """autograd.grad: gradients of masked tensors are masked."""
+    inputs = inputs if isinstance(inputs, (tuple, list)) else (inputs,)
+    kept = [(t._grad_mask, t._grad_mask.take()) for t in inputs if isinstance(t, MaskedTensor)]
+    grads = func(outputs, inputs, *args, **kwargs)
+    for grad, t in zip(grads, inputs):
+        if isinstance(t, MaskedTensor) and grad is not None:
+            mask = t._grad_mask.mask
+            _gradient.mark(grad, t._mask if mask is None else mask)
+    for grad_mask, before in kept:
+        grad_mask.mask = before
+    return grads
+
+
+# ---- Tables -----------------------------------------------------------------------------------------------------------------------
+
+_UNARY = """
+abs absolute acos acosh angle arccos arccosh arcsin arcsinh arctan arctanh asin asinh atan atanh bitwise_not ceil clamp clip conj_physical cos cosh deg2rad digamma erf erfc erfinv exp
+exp2 expm1 fix float_power floor frac i0 isfinite isnan isreal lgamma log log10 log1p log2 logit nan_to_num neg negative positive pow rad2deg reciprocal round rsqrt sgn sigmoid sign
+signbit sin sinc sinh sqrt square tan tanh trunc
+""".split()
+_BINARY = """
+add arctan2 atan2 bitwise_and bitwise_left_shift bitwise_or bitwise_right_shift bitwise_xor div divide eq floor_divide fmax fmin fmod ge greater greater_equal gt isclose le less
+less_equal logaddexp logaddexp2 lt maximum minimum mul multiply ne nextafter not_equal remainder sub subtract true_divide
+""".split()
+_REARRANGING = """
+broadcast_to chunk diagonal expand flatten flip fold hsplit index_select movedim moveaxis narrow permute ravel reshape select split split_with_sizes squeeze swapaxes swapdims t tensor_split
+transpose unbind unflatten unfold unsqueeze view vsplit dsplit atleast_1d atleast_2d atleast_3d
+""".split()
+_JOINING = "cat column_stack concat concatenate dstack hstack row_stack stack vstack".split()
+_CONVERSIONS = "bool char clone contiguous cpu cuda detach double float half int long ones_like short bfloat16 byte to type type_as".split()
+_RAW = """
+_is_view backward data_ptr detach_ element_size is_complex is_contiguous is_floating_point is_inference is_same_size is_signed ndimension numel requires_grad_ retain_grad size
+storage_offset stride
+""".split()
+_ADDING = frozenset({"fold", "unfold"})
+
+_FUNCTIONS = {
+    **dict.fromkeys(_UNARY, _unary), **dict.fromkeys([name + "_" for name in _UNARY], _unary), **dict.fromkeys(_BINARY, _elementwise),
+    **dict.fromkeys([name + "_" for name in _BINARY], _elementwise), **dict.fromkeys(_REARRANGING, _rearranged), **dict.fromkeys(_JOINING, _joined),
+    **dict.fromkeys(_CONVERSIONS, _converted), **dict.fromkeys(_RAW, _raw),
+    **dict.fromkeys("sum mean amin amax argmin argmax prod all var std".split(), _reduction), "norm": _norm, "softmax": _softmax, "where": _where, "copy_": _copy, "max": _extreme, "min": _extreme,
+    "dropout": _dropout, "__getitem__": _getitem, "view_as": _reshape_like, "expand_as": _reshape_like, "_autograd_grad": _grad,
+}

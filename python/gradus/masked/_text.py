@@ -1,0 +1,26 @@
+"""How masked tensors are printed, as PyTorch prints them: numbers with four decimals in eight columns, -- for masked elements."""
+__all__ = ["text_of"]
+
+
+def text_of(data, mask):
+    """The text of a masked tensor with the data and mask."""
+    is_float = data.is_floating_point()
+    if data.dim() == 0:
+        return f"MaskedTensor({_number(data.item(), is_float)}, True)" if mask.item() else "MaskedTensor(--, False)"
+    texts = [_number(value, is_float) if counts else None for value, counts in zip(data.reshape(-1).tolist(), mask.reshape(-1).tolist())]
+    width = max((len(text) for text in texts if text is not None), default=0)
+    hidden = "--".rjust(max(width, 8))
+    rows = iter([hidden if text is None else text for text in texts])
+    return "MaskedTensor(\n" + _nested(rows, data.shape, "  ") + "\n)"
+
+
+def _number(value, is_float):
+    return f"{value:8.4f}" if is_float else str(value)
+
+
+def _nested(texts, sizes, indent):
+    """The texts, taken one after the other, as nested lists of the sizes."""
+    if len(sizes) == 1:
+        return indent + "[" + ", ".join(next(texts) for _ in range(sizes[0])) + "]"
+    rows = [_nested(texts, sizes[1:], indent + "  ") for _ in range(sizes[0])]
+    return indent + "[\n" + ",\n".join(rows) + "\n" + indent + "]"
