@@ -1,9 +1,11 @@
-"""Operators that plug-ins define, by namespace and name.
+"""Operators by namespace and name: those that plug-ins define, and in `aten` those of PyTorch.
 
     >>> import gradus as torch
     >>> torch.ops.load_library("libmylib.so")   # doctest: +SKIP
     >>> torch.ops.mylib.cube(torch.ones(2))     # doctest: +SKIP
     tensor([1., 1.])
+    >>> torch.ops.aten.slice.Tensor(torch.arange(5), 0, 1, 4)
+    tensor([1, 2, 3])
 """
 from gradus import _C
 from gradus._C import load_library, providers  # noqa: F401
@@ -24,6 +26,37 @@ class _Namespace:
 
     def __repr__(self):
         return f"<operators of {self.__name__}>"
+
+
+class _Packet:
+    """An operator of PyTorch under its name in `aten`. What its overloads are called for, the arguments say: add.Tensor is add."""
+
+    def __init__(self, name, function):
+        self.__name__, self._function = name, function
+
+    def __call__(self, *args, **kwargs):
+        return self._function(*args, **kwargs)
+
+    def __getattr__(self, overload):
+        if overload.startswith("_"):
+            raise AttributeError(f"The underlying op of 'aten.{self.__name__}' has no overload name '{overload}'")
+        return self
+
+    def __repr__(self):
+        return f"<OpOverloadPacket(op='aten.{self.__name__}')>"
+
+
+class _Aten(_Namespace):
+    """PyTorch's operators. A function of the module takes all overloads; an operator that is no function has its own signature."""
+
+    def __getattr__(self, name):
+        found = None if name.startswith("__") else getattr(_C, name, None) or getattr(_C.Tensor, name, None) or _C._find_op(name)
+        if not callable(found) or isinstance(found, type):
+            raise AttributeError(f"'_OpNamespace' 'aten' object has no attribute '{name}'")
+        return self.__dict__.setdefault(name, _Packet(name, found))
+
+
+aten = _Aten("aten")
 
 
 def __getattr__(name):
