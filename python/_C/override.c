@@ -11,6 +11,7 @@ static int64_t modes_of_all; /* How many modes the stacks of all threads have. I
 
 enum state { ENABLED, NO_SUBCLASSES, NOTHING };
 static _Thread_local enum state state; /* NO_SUBCLASSES: subclasses are plain Tensors; NOTHING: modes are not asked, either */
+static _Thread_local PyObject *inside; /* borrowed: the function that Tensor.__torch_function__ calls for plain Tensors; NULL if there is none */
 static _Thread_local PyObject *modes;  /* a list, the innermost last; NULL if there is none */
 
 bool py_has_override(PyObject *object)
@@ -237,6 +238,20 @@ static PyObject *as_class(PyObject *result, PyObject *class)
     return alias;
 }
 
+/* The result of a function of PyTorch's for plain Tensors. To it every Tensor of ours is of a foreign class, so that it asks Tensor.__torch_function__
+ * again from inside of the call; the function of that name here answers. */
+static PyObject *call_counterpart(PyObject *function, PyObject *tuple, PyObject *dict)
+{
+    PyObject *overrides = PyImport_ImportModule("gradus.overrides");
+    PyObject *found = overrides == NULL ? NULL : PyObject_CallMethod(overrides, "_counterpart", "O", function);
+    PyObject *empty = found == NULL || tuple == NULL || tuple == Py_None ? PyTuple_New(0) : Py_NewRef(tuple);
+    PyObject *result = found == NULL || empty == NULL ? NULL : PyObject_Call(found, empty, dict == Py_None ? NULL : dict);
+    Py_XDECREF(empty);
+    Py_XDECREF(found);
+    Py_XDECREF(overrides);
+    return result;
+}
+
 /* Tensor.__torch_function__ */
 static PyObject *inherited(PyObject *class, PyObject *args)
 {
@@ -256,7 +271,12 @@ static PyObject *inherited(PyObject *class, PyObject *args)
         return NULL;
     if (!related)
         Py_RETURN_NOTIMPLEMENTED;
+    if (function == inside)
+        return call_counterpart(function, tuple, dict);
+    PyObject *const before = inside;
+    inside = function;
     PyObject *result = disabled(NULL, args);
+    inside = before;
     return result == NULL ? NULL : as_class(result, class);
 }
 

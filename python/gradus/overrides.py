@@ -13,6 +13,7 @@
 import contextlib
 import functools
 import inspect
+import sys
 import types
 import warnings
 
@@ -187,6 +188,16 @@ def resolve_name(f):
     ('torch.add', 'torch.Tensor.add', None)
     """
     return _functions()[1].get(f)
+
+
+def _counterpart(func):
+    """The function here of the name that a function of PyTorch, which was called with our Tensors, has there."""
+    theirs = sys.modules.get("torch.overrides")
+    name = None if theirs is None else theirs.resolve_name(func)
+    found = functools.reduce(lambda space, part: getattr(space, part, None), name.split(".")[1:], gradus) if name else None
+    if found is None:
+        raise TypeError(f"no implementation found for {getattr(func, '__name__', func)!r} on tensors of gradus")
+    return found
 
 
 def is_tensor_method_or_property(func):

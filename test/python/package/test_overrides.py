@@ -170,3 +170,18 @@ def test_a_mode_may_push_and_pop_in_any_order():
     gradus._C._push_on_torch_function_stack(gradus.overrides.BaseTorchFunctionMode())
     assert gradus.ones(2).tolist() == [1, 1]
     gradus._C._pop_torch_function_stack()
+
+
+def test_functions_of_pytorch_find_their_counterparts():
+    x = gradus.arange(6.0).reshape(2, 3).requires_grad_()
+    distance = torch.nn.PairwiseDistance()(x, gradus.ones(3))
+    assert type(distance) is gradus.Tensor and distance.tolist() == gradus.nn.PairwiseDistance()(x, gradus.ones(3)).tolist() and distance.requires_grad
+    assert gradus.equal(torch.add(x, x), x + x) and gradus.equal(torch.linalg.norm(x, dim=1), gradus.linalg.norm(x, dim=1))
+    assert [part.shape for part in torch.split(x, 2, dim=1)] == [(2, 2), (2, 1)]
+    with pytest.raises(TypeError, match="no implementation found for 'fbgemm_pack_gemm_matrix_fp16' on tensors of gradus"):
+        torch.fbgemm_pack_gemm_matrix_fp16(x)
+
+    class Subclass(gradus.Tensor):
+        pass
+
+    assert type(torch.mul(x.as_subclass(Subclass), 2)) is Subclass
