@@ -11,8 +11,9 @@ static int64_t modes_of_all; /* How many modes the stacks of all threads have. I
 
 enum state { ENABLED, NO_SUBCLASSES, NOTHING };
 static _Thread_local enum state state; /* NO_SUBCLASSES: subclasses are plain Tensors; NOTHING: modes are not asked, either */
-static _Thread_local PyObject *inside; /* borrowed: the function that Tensor.__torch_function__ calls for plain Tensors; NULL if there is none */
-static _Thread_local PyObject *modes;  /* a list, the innermost last; NULL if there is none */
+static _Thread_local PyObject
+    *inside; /* borrowed: the function that Tensor.__torch_function__ calls for plain Tensors; NULL if there is none */
+static _Thread_local PyObject *modes; /* a list, the innermost last; NULL if there is none */
 
 bool py_has_override(PyObject *object)
 {

@@ -23,12 +23,12 @@ def test_calls(call):
 def test_backward_of_max_pool(n):
     def run(t):
         t.manual_seed(0)
-        x = t.randn(2, 3, *(5, 6, 4)[:n])
+        x = t.randn(2, 3, *(5, 6, 4)[:n], requires_grad=True)
         output, indices = getattr(t.nn.functional, f"max_pool{n}d_with_indices")(x, 2, 1)
         grad = t.rand_like(output).requires_grad_()
         made = getattr(t.ops.aten, f"max_pool{n}d_with_indices_backward").default(grad, x, [2] * n, [1] * n, [0] * n, [1] * n, False, indices)
         made.square().sum().backward()
-        return made.tolist(), grad.grad.tolist()
+        return made.tolist(), grad.grad.tolist(), x.grad.tolist()
 
     for ours, theirs in zip(run(gradus), run(torch)):
         torch.testing.assert_close(torch.tensor(ours), torch.tensor(theirs))
