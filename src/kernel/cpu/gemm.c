@@ -20,7 +20,8 @@ enum {
     DEPTH = PANEL_BYTES / (VECTORS * VECTOR_BYTES * PARTS),
     /* … and of a packed one: with 512 bits read from the second-level cache, with fewer, which ask for more of it, from the first one. */
     PACKED_DEPTH = (VECTOR_BYTES == 64 ? 512 : 256) / PARTS,
-    ROW_VECTORS = 8 /* of columns in registers where a has one row */
+    ROW_VECTORS = 8, /* of columns in registers where a has one row */
+    RUN = 8          /* complex products that are added up before they join the sum: their parts cancel, and a long sum rounds more than they leave */
 };
 
 /* ---- Where a product goes ---------------------------------------------------------------------------------------------------------- */
@@ -124,6 +125,32 @@ struct right {
     int64_t soon_step;
 };
 
+/* Adds what move_to_tile has left. */
+INLINE void add_tile(int rows, int vectors, const lane *tile, vector sum[ROWS][PARTS][VECTORS])
+{
+#pragma GCC unroll 8
+    for (int r = 0; r < rows; r++)
+#pragma GCC unroll 2
+        for (int q = 0; q < PARTS; q++)
+#pragma GCC unroll 3
+            for (int v = 0; v < vectors; v++)
+                sum[r][q][v] += load_vector(tile + (r * PARTS + q) * WIDTH + v * LANES);
+}
+
+/* The sums begin again at 0. */
+INLINE void move_to_tile(int rows, int vectors, vector sum[ROWS][PARTS][VECTORS], lane *tile)
+{
+#pragma GCC unroll 8
+    for (int r = 0; r < rows; r++)
+#pragma GCC unroll 2
+        for (int q = 0; q < PARTS; q++)
+#pragma GCC unroll 3
+            for (int v = 0; v < vectors; v++) {
+                store_vector(tile + (r * PARTS + q) * WIDTH + v * LANES, sum[r][q][v]);
+                sum[r][q][v] = (vector){0};
+            }
+}
+
 /* c (+)= sum over p of a[r][p] * b[p][column], for `valid` of `rows` rows; `is_packed`, `rows` and `vectors` are
  * constants where this is inlined. */
 INLINE void micro(bool is_packed, int rows, int vectors, int64_t k, const lane *a, struct left left, const lane *b, struct right right,
@@ -142,7 +169,8 @@ INLINE void micro(bool is_packed, int rows, int vectors, int64_t k, const lane *
 #pragma GCC unroll 3
             for (int v = 0; v < vectors; v++)
                 sum[r][q][v] = (vector){0};
-    const int64_t parts = is_packed ? ROWS : 1; /* of k: in each a row of c is fetched, all at once would hold up what is read */
+    /* Of k: in each a row of c is fetched, all at once would hold up what is read; complex ones are added up one by one. */
+    const int64_t parts = PARTS == 2 ? k / RUN + 1 : is_packed ? ROWS : 1;
     for (int64_t part = 0, p = 0; part < parts; part++) {
         if (is_packed && plain)
             for (int v = 0; v < vectors; v++)
@@ -183,6 +211,10 @@ INLINE void micro(bool is_packed, int rows, int vectors, int64_t k, const lane *
             a += left.column;
             b += right.row;
         }
+        if (PARTS == 2 && part > 0)
+            add_tile(rows, vectors, tile, sum);
+        if (PARTS == 2 && part < parts - 1)
+            move_to_tile(rows, vectors, sum, tile);
     }
     if (plain && !to->fresh)
 #pragma GCC unroll 8

@@ -1,0 +1,18 @@
+"""How far products lie from the sums that are rounded once."""
+import numpy as np
+import pytest
+
+import gradus
+
+
+@pytest.mark.parametrize("depth", [64, 200])
+@pytest.mark.parametrize("sides", [(5, 10), (40, 40)])
+def test_complex_products_round_less_than_one_running_sum(sides, depth):
+    random = np.random.default_rng(0)
+    a, b = ((random.normal(size=size) + 1j * random.normal(size=size)).astype(np.complex64) for size in ((sides[0], depth), (depth, sides[1])))
+    exact = a.astype(np.complex128) @ b.astype(np.complex128)
+    running = np.zeros(sides, np.complex64)
+    for k in range(depth):
+        running = running + a[:, k : k + 1] * b[k : k + 1]
+    ours = gradus.mm(gradus.from_numpy(a), gradus.from_numpy(b)).numpy()
+    assert np.linalg.norm(ours - exact) < 0.7 * np.linalg.norm(running - exact)
