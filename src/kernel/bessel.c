@@ -10,14 +10,14 @@
 
 static const double pi = 0x1.921fb54442d18p1;
 
-/* sqrt(2 / (pi a)) times cosine and sine of a - pi / 4, without rounding that. */
+/* sqrt(2 / (pi a)) times cosine and sine of a + low - pi / 4, without rounding that; low is small. */
 struct wave {
     double cosine, sine;
 };
 
-static struct wave wave_of(double a)
+static struct wave wave_of(double a, double low)
 {
-    const double c = cos(a), s = sin(a), scale = 1 / sqrt(pi * a);
+    const double cosine = cos(a), sine = sin(a), c = cosine - low * sine, s = sine + low * cosine, scale = 1 / sqrt(pi * a);
     return (struct wave){(s + c) * scale, (s - c) * scale};
 }
 
@@ -95,7 +95,7 @@ double grd_math_bessel_j0(double x)
     if (a <= 5)
         return from_root(a, (struct root){2.404825557695773, -1.176691651530894e-16}) *
                vm_poly_long(j0_near, COUNT(j0_near), a * a * 0.08 - 1);
-    const struct wave w = wave_of(a);
+    const struct wave w = wave_of(a, 0);
     const struct amplitudes by = amplitudes_0(a);
     return by.p * w.cosine - by.q * w.sine;
 }
@@ -107,7 +107,7 @@ double grd_math_bessel_j1(double x)
     if (a <= 5)
         return x * from_root(a, (struct root){3.8317059702075125, -1.5269184090088067e-16}) *
                vm_poly_long(j1_near, COUNT(j1_near), a * a * 0.08 - 1);
-    const struct wave w = wave_of(a);
+    const struct wave w = wave_of(a, 0);
     const struct amplitudes by = amplitudes_1(a);
     return copysign(1, x) * (by.p * w.sine + by.q * w.cosine);
 }
@@ -119,7 +119,7 @@ double grd_math_bessel_y0(double x)
         return x == 0 ? -INFINITY : NAN;
     if (x <= 5)
         return vm_poly_long(y0_near, COUNT(y0_near), x * x * 0.08 - 1) + 2 / pi * log(x) * grd_math_bessel_j0(x);
-    const struct wave w = wave_of(x);
+    const struct wave w = wave_of(x, 0);
     const struct amplitudes by = amplitudes_0(x);
     return by.p * w.sine + by.q * w.cosine;
 }
@@ -130,7 +130,7 @@ double grd_math_bessel_y1(double x)
         return x == 0 ? -INFINITY : NAN;
     if (x <= 5)
         return x * vm_poly_long(y1_near, COUNT(y1_near), x * x * 0.08 - 1) + 2 / pi * (log(x) * grd_math_bessel_j1(x) - 1 / x);
-    const struct wave w = wave_of(x);
+    const struct wave w = wave_of(x, 0);
     const struct amplitudes by = amplitudes_1(x);
     return by.q * w.sine - by.p * w.cosine;
 }
@@ -229,17 +229,33 @@ static const double airy_q[] = {0.06911133919898425,    -0.0003247868744479723, 
                                 3.2729537103117715e-11, -8.387642996782981e-12,  2.452339560701946e-12, -7.689539662413537e-13,
                                 1.754431707414479e-13,  -5.5428812931951043e-14, 7.01268851212148e-14,  -2.9644034436208375e-14};
 
-/* 9.7.5 and 9.7.9, zeta = 2/3 |x|^(3/2); in 1 / (zeta + 1) to the right. */
+/* zeta = 2/3 a^(3/2), which the last digits of sines and exponentials hang on, in two parts. */
+struct airy_argument {
+    double zeta, low;
+};
+
+static struct airy_argument airy_argument(double a, double root)
+{
+    const double third_low = 3.7007434154171887e-17; /* 2/3 less its double */
+    const double power = a * root, power_low = vm_product_error(a, root, power) - a * vm_product_error(root, root, a) / (2 * root);
+    const double zeta = 2. / 3 * power, low = vm_product_error(2. / 3, power, zeta) + 2. / 3 * power_low + third_low * power;
+    return (struct airy_argument){zeta, zeta < 0x1p52 ? low : 0};
+}
+
+/* 9.7.5 and 9.7.9; in 1 / (zeta + 1) to the right. */
 double grd_math_airy_ai(double x)
 {
     if (x >= -5 && x <= 0)
         return vm_poly_long(airy_left, COUNT(airy_left), 0.4 * x + 1);
     if (x > 0 && x <= 2)
         return vm_poly_long(airy_middle, COUNT(airy_middle), x - 1);
-    const double a = fabs(x), root = sqrt(a), zeta = 2. / 3 * a * root;
+    const double a = fabs(x), root = sqrt(a);
+    const struct airy_argument argument = airy_argument(a, root);
+    const double zeta = argument.zeta,
+                 right = vm_poly_long(airy_right, COUNT(airy_right), 5.7712361663282535 / (zeta + 1) - 1) / sqrt(root);
     if (x > 0)
-        return exp(-zeta) * vm_poly_long(airy_right, COUNT(airy_right), 5.7712361663282535 / (zeta + 1) - 1) / sqrt(root);
-    const struct wave w = wave_of(zeta);
+        return exp(-zeta) * (right - argument.low * right);
+    const struct wave w = wave_of(zeta, argument.low);
     const double t = 111.11111111111111 / (zeta * zeta) - 1, p = vm_poly_long(airy_p, COUNT(airy_p), t),
                  q = vm_poly_long(airy_q, COUNT(airy_q), t) / zeta;
     return (p * w.cosine + q * w.sine) * root * 0x1.279a74590331cp-1; /* 1 / sqrt(3) */

@@ -67,14 +67,6 @@ static inline C unary_hidden_frexp_exponent(C x)
     (void)frexp(x, &exponent);
     return isfinite(x) ? (C)exponent : 0;
 }
-
-/* tanh(log(1 + e)) = e (e + 2) / (e (e + 2) + 2) with e = exp(x). */
-static inline C mish(C x)
-{
-    const C e = vm_exp(x > 20 ? 20 : x), n = e * (e + 2);
-    const C y = x * (n / (n + 2));
-    return x > 20 ? x : y;
-}
 #endif
 
 /* ---- Complex --------------------------------------------------------------------------------------------------------------------- */

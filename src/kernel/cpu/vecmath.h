@@ -225,15 +225,36 @@ VM_INLINE double vm_log10_double(double x)
     return vm_log_base(x, 0x1.bcb7b1p-2, 0x1.49b9438ca9aaep-28, 0x1.34413508p-2, 0x1.f79fef311f12bp-34);
 }
 
+/* log((1 + s) / (1 - s)) = 2 s + 2/3 s^3 + ... for |s| <= 0.172, relative error 2^-43. */
+VM_INLINE double vm_log_series_short(double s)
+{
+    static const double c[] = {0.6666666666737868, 0.3999999879244169, 0.28571755535032944, 0.22191337428065783, 0.19363884986633198};
+    const double z = s * s;
+    return vm_fma(z, vm_poly(c, 5, z), 2) * s;
+}
+
+/* For floats: log of a positive normal number. */
+VM_INLINE double vm_log_short(double x)
+{
+    const struct vm_split split = vm_split(x);
+    return vm_fma(split.exponent, VM_LN2, vm_log_series_short(split.f / (2 + split.f)));
+}
+
+/* For floats: log(1 + f) for f >= 0, also where 1 + f would round f away. */
+VM_INLINE double vm_log1p_short(double f)
+{
+    const struct vm_split split = vm_split(1 + f);
+    const double near = f < 0.4 ? f : split.f, exponent = f < 0.4 ? 0 : split.exponent;
+    return vm_fma(exponent, VM_LN2, vm_log_series_short(near / (2 + near)));
+}
+
 /* ---- pow --------------------------------------------------------------------------------------------------------------------- */
 /* x^y = 2^(y log2 |x|), with the sign of x for odd y. log2 is good to 2^-43, since y multiplies its error. */
 VM_INLINE double vm_pow_short(double x, double y)
 {
-    static const double c[] = {0.6666666666737868, 0.3999999879244169, 0.28571755535032944, 0.22191337428065783, 0.19363884986633198};
     const double a = vm_abs(x), size = vm_abs(y), half = 0.5 * y;
     const struct vm_split split = vm_split(a);
-    const double s = split.f / (2 + split.f), z = s * s;
-    double log2 = vm_fma(vm_fma(z, vm_poly(c, 5, z), 2) * s, VM_LOG2E, split.exponent);
+    double log2 = vm_fma(vm_log_series_short(split.f / (2 + split.f)), VM_LOG2E, split.exponent);
     log2 = a == 0 ? -INFINITY : log2;
     log2 = a == INFINITY ? INFINITY : log2;
     const double exponent = a == 1 ? 0 : y * log2;
@@ -394,6 +415,17 @@ VM_INLINE double vm_gelu_tanh_double(double x)
     return x > -INFINITY ? y : NAN;
 }
 
+/* x tanh(log(1 + e)) = x n / (n + 2) with n = e (e + 2), e = e^x. e is a product of which the second factor comes last: so a subnormal result is
+ * rounded once. */
+VM_INLINE double vm_mish_double(double x)
+{
+    const struct vm_product e = vm_exp_product(x < 20 ? x : 20, 0);
+    const double more = e.a * e.b + 2, a = x < 20 ? vm_clamp(x, -1500, 20) : x;
+    const double y = a * (e.a * more / vm_fma(e.a * more, e.b, 2)) * e.b;
+    const double right = x < 20 ? y : x;
+    return x == -INFINITY ? NAN : right;
+}
+
 #ifndef __FMA__
 /* gelu for floats where products in two parts would cost more than doubles. e^(b^2) erfc(b) = p(u) / (b + 3), u = (b - 3) / (b + 3). */
 VM_INLINE double vm_erfcx_short(double b)
@@ -450,6 +482,7 @@ VM_INLINE float vm_cos_float(float x)
 #define vm_sigmoid(x) _Generic((x), float : vm_sigmoid_float, double : vm_sigmoid_double)(x)
 #define vm_silu(x) _Generic((x), float : vm_silu_float, double : vm_silu_double)(x)
 #define vm_softplus(x) _Generic((x), float : vm_softplus_float, double : vm_softplus_double)(x)
+#define vm_mish(x) _Generic((x), float : vm_mish_float, double : vm_mish_double)(x)
 #define vm_erf(x) _Generic((x), float : vm_erf_float, double : vm_erf_double)(x)
 #define vm_gelu(x) _Generic((x), float : vm_gelu_float, double : vm_gelu_double)(x)
 #define vm_gelu_tanh(x) _Generic((x), float : vm_gelu_tanh_float, double : vm_gelu_tanh_double)(x)
