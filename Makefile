@@ -16,7 +16,7 @@ export CCACHE_BASEDIR := $(CURDIR)
 export CCACHE_NOHASHDIR := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-all test-skipped test-dev test-tsan test-levels test-builtin test-package-asan test-package-debug test-package-tsan mutate wheel dev release tsan lint format fuzz bench coverage docs show golden install clean
+.PHONY: help demo test test-all test-skipped test-dev test-tsan test-levels test-builtin test-package-asan test-package-debug test-package-tsan mutate wheel dev release tsan lint format fuzz accuracy bench coverage docs show golden install clean
 
 help: ## what each target does
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -104,6 +104,10 @@ fuzz: build/fuzz/build.ninja ## every fuzz target under libFuzzer, RUNS executio
 	for target in build/fuzz/test/fuzz_*; do \
 	  $$target -runs=$(RUNS) -max_len=256 -timeout=60 -print_final_stats=1 -verbosity=0 -artifact_prefix=build/fuzz/ || exit 1; \
 	done
+
+accuracy: build/release/build.ninja ## float32 results of unary operators for all 2^32 floats beside float64: half an hour (ONLY="exp log", GRADUS_ISA=v3)
+	$(BIN)/cmake --build --preset release --target test_accuracy -j $(JOBS)
+	build/release/test/test_accuracy --all $(ONLY)
 
 bench: build/release/build.ninja ## times beside PyTorch's (pip install torch first) and OpenBLAS's, as ratios
 	$(BIN)/cmake --build --preset release -j $(JOBS)

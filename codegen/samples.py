@@ -128,11 +128,25 @@ def differentiable(operator):
     return operator.test.get("grad", operator.grads is None or bool(operator.grads))
 
 
+def accuracy_samples(operator):
+    """The samples whose call test/accuracy makes for all floats: one for each way to call an elementwise operator of one tensor. The bound is
+    test.ulps, 1 for those with a unary kernel."""
+    unary = operator.kernel == "unary" and "float" in operator.dtypes and not operator.gives_bool
+    if not unary and "ulps" not in operator.test:
+        return []
+    calls = {}
+    for text in sample_texts(operator):
+        if re.match(r"[TC]\(", text):
+            calls.setdefault(text[text.index(")"):], text)
+    return list(calls.values())
+
+
 def case(operator, text):
     """The row of a sample."""
     rows = arguments(operator, text)
     facts = {"tolerance": operator.test["tol"]} if "tol" in operator.test else {}
     facts |= {"reference": f"{operator.c_name}_reference"} if "ref" in operator.test else {}
+    facts |= {"accuracy": "true", "ulps": operator.test.get("ulps", 1)} if text in accuracy_samples(operator) else {}
     facts |= {"skip": json.dumps(operator.test["skip"])} if "skip" in operator.test else {}
     facts |= {"batch": json.dumps(operator.test["batch"])} if "batch" in operator.test else {}
     flags = {"no_gradient": not differentiable(operator) or text[0] == "~", "complex_only": operator.test.get("complex"), "contiguous_only": operator.test.get("contiguous")}

@@ -56,7 +56,7 @@ AUTOCAST = ("lower", "float32", "promote")  # enum grd_autocast_rule in src/disp
 BATCH_REFUSALS = {"dynamic": "vmap: We do not support batching operators that can output dynamic shape. Attempted to vmap over aten::{name}. Please file an issue at "
                              "https://github.com/pytorch/pytorch/issues if you need this feature.",
                   "fast": "vmap: {name} is the short form of a derivative, which batch tensors do not take."}
-TEST_KEYS = {"ref", "domain", "tol", "samples", "grad", "complex", "contiguous", "skip", "batch"}
+TEST_KEYS = {"ref", "domain", "tol", "ulps", "samples", "grad", "complex", "contiguous", "skip", "batch"}
 
 
 class SchemaError(Exception):

@@ -37,6 +37,8 @@ struct test_case {
     const char *batch; /* a part of the error by which some batches are refused: what they are asked for depends on data */
     bool no_gradient, complex_only, contiguous_only;
     double tolerance; /* in units of the last place; 0 stands for 4 */
+    bool accuracy; /* test/accuracy looks at the results for all floats, which may be `ulps` floats away from the correctly rounded ones */
+    double ulps;
     double (*reference)(const double *in);
 };
 
