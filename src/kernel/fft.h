@@ -25,11 +25,14 @@ struct grd_fft_line {
     int64_t element;
 };
 
-/* One of the passes of a transform of n = radix * m * s elements: s transforms whose length is radix * m become radix * s of m elements. */
+/* One of the passes of a transform of n = radix * m * s elements: s transforms whose length is radix * m become radix * s of m elements. Result k of number p is
+ * multiplied by twiddle k - 1 of row p / repeats, a root of radix * m / repeats to the power (p / repeats) * k. `repeats` is 1, but for passes over the columns of a line
+ * that is a matrix: there it is their number. The last of these has `factors`, those that fill_factors writes, and multiplies all results by them instead. */
 struct grd_fft_pass {
-    int64_t radix, m, s;
-    const char *twiddles; /* the roots of radix * m to the power p * k, for p < m and 0 < k < radix */
-    const char *roots;    /* the roots of the radix, where no function is written for it */
+    int64_t radix, m, s, repeats;
+    const char *twiddles; /* [m / repeats][radix - 1] */
+    const char *factors;  /* or NULL */
+    const char *roots;    /* of the radix, where no function is written for it */
 };
 
 /* Two tables for exact roots of order n: that with the exponent e is the product of low[e % step] and high[e / step], pairs of numbers. */
@@ -62,7 +65,7 @@ struct grd_fft_row {
     /* The same for one line. What fold and mirror write lies one complex number after the other, one more than are meant; unfold works in place. */
     void (*multiply_line)(int64_t n, const struct grd_fft_line *from, const char *factors, bool is_conjugate, double scale,
                           const struct grd_fft_line *to);
-    void (*unfold_line)(int64_t h, const char *roots, const struct grd_fft_line *line);
+    void (*unfold_line)(int64_t h, const char *roots, double scale, const struct grd_fft_line *line);
     void (*fold_line)(int64_t h, const struct grd_fft_line *from, const char *roots, char *to);
     void (*mirror_line)(int64_t n, const struct grd_fft_line *from, char *to);
     /* The tables: `count` roots with exponents 0, step, 2 step, … */

@@ -1,7 +1,7 @@
 /* torch._fft_c2c, _fft_r2c and _fft_c2r: checks, strides and scratch memory, and the passes over all lines along each dimension. How a line is transformed is in
  * op/fft_lines.c; the functions of torch.fft are formulas over these three. Schema: schema/fft.toml.
  *
- * Invariant: a line is transformed by the same operations whatever lines are transformed with it, so the bits do not depend on the number of threads. */
+ * Invariant: what a line becomes depends on its length and dtype, not on the lines beside it or their strides, nor on the number of threads. */
 #include <math.h>
 #include <string.h>
 
@@ -13,7 +13,7 @@
 #include "op/plan.h"
 
 enum {
-    SHORT_LINE = 48,         /* is transformed in lanes, though there are none beside it */
+    SHORT_LINE = 48,         /* is transformed in lanes, even if there is no other beside it */
     LONGEST_BATCHED = 1024,  /* of lines that lie one after the other: longer ones are transformed one by one */
     LONGEST_IN_LANES = 4096, /* of lines that lie side by side */
     SHARED_LINE = 1 << 14,   /* elements of a line that are worth several threads */
@@ -235,7 +235,7 @@ static bool set_up(struct step *s)
     const int64_t n = length_of(s);
     s->lines = s->to->numel / s->to->sizes[s->dim];
     s->in_lanes = goes_in_lanes(s);
-    s->node = grd_fft_node(s->in_lanes ? GRD_FFT_LANES : GRD_FFT_LINE, n, dtype);
+    s->node = grd_fft_node(n <= SHORT_LINE ? GRD_FFT_SHORT : GRD_FFT_LONG, n, dtype);
     s->real = is_halved(s) && s->node != NULL ? grd_fft_node(GRD_FFT_REAL, s->n, dtype) : NULL;
     if (s->node == NULL || (is_halved(s) && s->real == NULL))
         return false;
@@ -461,9 +461,10 @@ static void transform_line(const struct lines *l, int64_t number, char *scratch)
     } else if (s->real != NULL) {
         source = paired(source, l->itemsize);
     }
-    grd_fft_line(s->node, &source, &result, s->direction == TO_HALF && s->real == NULL ? n / 2 + 1 : n, s->scale, s->parts, scratch);
+    const int64_t limit = s->direction == TO_HALF && s->real == NULL ? n / 2 + 1 : n;
+    grd_fft_line(s->node, &source, &result, limit, s->real != NULL ? 1 : s->scale, s->parts, scratch);
     if (s->real != NULL)
-        l->row->unfold_line(n, s->real->roots, &result);
+        l->row->unfold_line(n, s->real->roots, s->scale, &result);
 }
 
 static void lines_task(int64_t begin, int64_t end, void *context)

@@ -83,11 +83,11 @@ static double cost_of_matrix(int64_t a, int64_t b, int64_t lanes)
     return (double)((b + lanes - 1) / lanes) * (cost_of_lanes(a) + 20) + (double)((a + lanes - 1) / lanes) * (cost_of_lanes(b) + 20);
 }
 
-/* The least cost of a line of n elements as a matrix, which has *ret_rows rows. */
+/* The least cost of a line of n elements as a matrix, which has *ret_rows rows. n is not prime. */
 static double cost_of_line(int64_t n, int64_t lanes, int64_t *ret_rows)
 {
     double least = INFINITY;
-    for (int64_t a = 1; a * a <= n; a++) {
+    for (int64_t a = 2; a * a <= n; a++) {
         const int64_t both[] = {a, n / a};
         for (int i = 0; i < 2 && n % a == 0; i++) {
             const double cost = cost_of_matrix(both[i], both[1 - i], lanes);
@@ -115,7 +115,7 @@ static int64_t convolution_length(enum grd_fft_kind kind, int64_t n, int64_t lan
         int64_t m = odd;
         while (m < 2 * n - 1)
             m *= 2;
-        const double cost = kind == GRD_FFT_LANES ? cost_of_lanes(m) : cost_of_line(m, lanes, &rows);
+        const double cost = kind == GRD_FFT_SHORT ? cost_of_lanes(m) : cost_of_line(m, lanes, &rows);
         if (cost < least) {
             least = cost;
             found = m;
@@ -140,14 +140,14 @@ static int64_t factors_of(const struct grd_fft_node *node)
 
 static bool has_roots(const struct grd_fft_pass *pass)
 {
-    return pass->radix > 5 && pass->radix != 8;
+    return pass->radix > 8;
 }
 
 /* Bytes behind the node. */
 static int64_t table_bytes(const struct grd_fft_node *node, int64_t itemsize)
 {
     int64_t bytes = 0;
-    for (int i = 0; i < node->npasses; i++) {
+    for (int i = 0; i < node->npasses && node->kind == GRD_FFT_SHORT; i++) {
         const struct grd_fft_pass *pass = &node->passes[i];
         bytes += in_table(2 * pass->m * (pass->radix - 1), itemsize) + (has_roots(pass) ? in_table(2 * pass->radix, itemsize) : 0);
     }
@@ -173,11 +173,11 @@ static bool make_filter(const struct grd_fft_node *node, char *filter, int64_t i
 {
     const struct grd_fft_row *row = node->row;
     const int64_t m = node->m, lanes_bytes = grd_fft_lanes_bytes(row, m);
-    const size_t bytes = (size_t)(node->kind == GRD_FFT_LANES ? 2 * lanes_bytes : grd_fft_line_bytes(node->inner, 1));
+    const size_t bytes = (size_t)(node->kind == GRD_FFT_SHORT ? 2 * lanes_bytes : grd_fft_line_bytes(node->inner, 1));
     char *const work = grd_alloc(bytes);
     if (work == NULL)
         return false;
-    if (node->kind == GRD_FFT_LANES) {
+    if (node->kind == GRD_FFT_SHORT) {
         const struct grd_fft_lines line = {filter, filter + itemsize, 2, 1, {0}};
         row->take(&line, m, work);
         row->put(grd_fft_lanes(node->inner, work, work + lanes_bytes), m, 1, &line);
@@ -193,7 +193,7 @@ static bool make_filter(const struct grd_fft_node *node, char *filter, int64_t i
 static bool fill_tables(struct grd_fft_node *node, char *at, const struct grd_fft_roots *roots, int64_t itemsize)
 {
     const struct grd_fft_row *row = node->row;
-    for (int i = 0; i < node->npasses; i++) {
+    for (int i = 0; i < node->npasses && node->kind == GRD_FFT_SHORT; i++) {
         struct grd_fft_pass *pass = &node->passes[i];
         char *const twiddles = place(&at, 2 * pass->m * (pass->radix - 1), itemsize);
         row->fill_twiddles(roots, pass->radix, pass->m, twiddles);
@@ -207,7 +207,7 @@ static bool fill_tables(struct grd_fft_node *node, char *at, const struct grd_ff
     if (node->columns != NULL) {
         char *const factors = place(&at, factors_of(node), itemsize);
         row->fill_factors(roots, node->a, node->b, factors);
-        node->factors = factors;
+        node->factors = node->passes[node->columns->npasses - 1].factors = factors;
     }
     if (node->kind == GRD_FFT_REAL) {
         char *const all = place(&at, node->n / 2 + 2, itemsize);
@@ -261,6 +261,29 @@ static void destroy(struct grd_object *object)
 
 static const struct grd_object_type node_type = {.name = "tables of a Fourier transform", .destroy = destroy};
 
+/* The passes in lanes are those of both parts with their tables, over all elements. */
+static bool plan_matrix(struct grd_fft_node *node, grd_dtype dtype)
+{
+    cost_of_line(node->n, node->row->lanes, &node->a);
+    node->b = node->n / node->a;
+    node->columns = owned_node(GRD_FFT_SHORT, node->a, dtype);
+    node->rows = node->columns != NULL ? owned_node(GRD_FFT_SHORT, node->b, dtype) : NULL;
+    if (node->rows == NULL)
+        return false;
+    for (int i = 0; i < node->columns->npasses; i++) {
+        struct grd_fft_pass *pass = &node->passes[node->npasses++];
+        *pass = node->columns->passes[i];
+        pass->m *= node->b;
+        pass->repeats = node->b;
+    }
+    for (int i = 0; i < node->rows->npasses; i++) {
+        struct grd_fft_pass *pass = &node->passes[node->npasses++];
+        *pass = node->rows->passes[i];
+        pass->s *= node->a;
+    }
+    return true;
+}
+
 /* The way of the node and the nodes it is made of. */
 static bool plan_node(struct grd_fft_node *node, grd_dtype dtype)
 {
@@ -273,15 +296,11 @@ static bool plan_node(struct grd_fft_node *node, grd_dtype dtype)
         node->m = convolution_length(node->kind, node->n, node->row->lanes);
         return (node->inner = owned_node(node->kind, node->m, dtype)) != NULL;
     }
-    if (node->kind == GRD_FFT_LINE) {
-        cost_of_line(node->n, node->row->lanes, &node->a);
-        node->b = node->n / node->a;
-        return (node->columns = owned_node(GRD_FFT_LANES, node->a, dtype)) != NULL &&
-               (node->rows = owned_node(GRD_FFT_LANES, node->b, dtype)) != NULL;
-    }
+    if (node->kind == GRD_FFT_LONG)
+        return plan_matrix(node, dtype);
     node->npasses = count;
     for (int i = 0; i < count; i++) {
-        node->passes[i] = (struct grd_fft_pass){.radix = radices[i], .m = length / radices[i], .s = node->n / length};
+        node->passes[i] = (struct grd_fft_pass){.radix = radices[i], .m = length / radices[i], .s = node->n / length, .repeats = 1};
         length /= radices[i];
     }
     return true;

@@ -7,12 +7,14 @@
 #include "kernel/fft.h"
 
 enum grd_fft_kind {
-    GRD_FFT_LANES, /* several lines at a time, in lanes */
-    GRD_FFT_LINE,  /* one line, as a matrix of a rows and b columns: the columns in lanes, then the rows in lanes */
+    GRD_FFT_SHORT, /* of a line that is always transformed in lanes */
+    GRD_FFT_LONG,  /* of a line that is a matrix of a rows and b columns: the columns are transformed, then the rows */
     GRD_FFT_REAL   /* the roots between n real numbers and n / 2 complex ones */
 };
 
-/* One kind of transform of n elements. A length with a prime factor above GRD_FFT_MOST_RADIX is a convolution (Bluestein): `inner` transforms m elements. */
+/* The transform of n elements. A length with a prime factor above GRD_FFT_MOST_RADIX is a convolution (Bluestein): `inner` transforms m elements.
+ *
+ * Invariant: a line undergoes the same operations in lanes and line by line, so what it becomes does not depend on how many there are. */
 struct grd_fft_node {
     struct grd_object object;
     struct grd_fft_node *next; /* in the list of those that are kept */

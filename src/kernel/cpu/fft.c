@@ -1,12 +1,7 @@
 /* Fast Fourier transforms in lanes (kernel/fft.h): passes in the order of Stockham, which need no permutation, and what lines need before and after them.
  *
- * Products and sums contract to one rounding where the level has it. Invariant: what is done to an element depends neither on its lane nor on the lines beside it. */
-#if defined(__clang__)
-#pragma clang fp contract(fast)
-#else
-#pragma GCC optimize("fp-contract=fast")
-#endif
-
+ * Invariant: what is done to an element depends neither on its lane nor on the lines beside it, nor on whether a line is transformed in lanes or as a matrix. So each
+ * product that is rounded together with a sum says so (multiply_add, multiply_subtract): a compiler that contracts expressions would choose one by one. */
 #include "kernel/fft.h"
 
 #include <string.h>
@@ -52,13 +47,18 @@ INLINE pair conjugate(pair x)
 
 INLINE pair product(pair x, pair y)
 {
-    return (pair){x.re * y.re - x.im * y.im, x.re * y.im + x.im * y.re};
+    return (pair){multiply_subtract(x.re, y.re, x.im * y.im), multiply_add(x.re, y.im, x.im * y.re)};
 }
 
-/* x times the root at `w`. */
-INLINE pair times(pair x, const lane *w)
+INLINE vector in_all_lanes(lane x)
 {
-    return (pair){x.re * w[0] - x.im * w[1], x.re * w[1] + x.im * w[0]};
+    return x - (vector){0}; /* 0 + x would lose the sign of -0 */
+}
+
+/* The complex number of real part w[0] and imaginary part w[distance], in all lanes. */
+INLINE pair root_at(const lane *w, int64_t distance)
+{
+    return (pair){in_all_lanes(w[0]), in_all_lanes(w[distance])};
 }
 
 /* ---- Lines to lanes and back --------------------------------------------------------------------------------------------------------- */
@@ -245,18 +245,21 @@ INLINE void transform_4(pair *x)
 
 INLINE void transform_8(pair *x)
 {
-    const lane half = (lane)0.70710678118654752440L;
+    const vector half = in_all_lanes((lane)0.70710678118654752440L);
     pair even[4] = {x[0], x[2], x[4], x[6]}, odd[4] = {x[1], x[3], x[5], x[7]};
     transform_4(even);
     transform_4(odd);
-    odd[1] = (pair){(odd[1].re + odd[1].im) * half, (odd[1].im - odd[1].re) * half};
+    const pair a = {odd[1].re + odd[1].im, odd[1].im - odd[1].re}, b = {odd[3].im - odd[3].re, odd[3].re + odd[3].im};
     odd[2] = turned_back(odd[2]);
-    odd[3] = (pair){(odd[3].im - odd[3].re) * half, -(odd[3].re + odd[3].im) * half};
-    UNROLLED for (int k = 0; k < 4; k++)
+    UNROLLED for (int k = 0; k < 4; k += 2)
     {
         x[k] = plus(even[k], odd[k]);
         x[k + 4] = minus(even[k], odd[k]);
     }
+    x[1] = (pair){multiply_add(a.re, half, even[1].re), multiply_add(a.im, half, even[1].im)};
+    x[5] = (pair){multiply_add(a.re, -half, even[1].re), multiply_add(a.im, -half, even[1].im)};
+    x[3] = (pair){multiply_add(b.re, half, even[3].re), multiply_add(b.im, -half, even[3].im)};
+    x[7] = (pair){multiply_add(b.re, -half, even[3].re), multiply_add(b.im, half, even[3].im)};
 }
 
 /* Of an odd number of elements: those of sums and differences of two that are as far from the middle. `roots` are all of the radix. */
@@ -275,10 +278,11 @@ INLINE void transform_odd(const int radix, const lane *roots, pair *x)
         int e = 0;
         for (int j = 0; j < half; j++) {
             e = e + k < radix ? e + k : e + k - radix;
-            even.re += sums[j].re * roots[2 * e];
-            even.im += sums[j].im * roots[2 * e];
-            odd.re += differences[j].re * roots[2 * e + 1];
-            odd.im += differences[j].im * roots[2 * e + 1];
+            const pair root = root_at(roots + 2 * e, 1);
+            even.re = multiply_add(sums[j].re, root.re, even.re);
+            even.im = multiply_add(sums[j].im, root.re, even.im);
+            odd.re = multiply_add(differences[j].re, root.im, odd.re);
+            odd.im = multiply_add(differences[j].im, root.im, odd.im);
         }
         x[k] = (pair){even.re - odd.im, even.im + odd.re};
         x[radix - k] = (pair){even.re + odd.im, even.im - odd.re};
@@ -289,6 +293,9 @@ INLINE void transform_odd(const int radix, const lane *roots, pair *x)
 static const lane roots_3[] = {1, 0, -0.5L, -0.86602540378443864676L, -0.5L, 0.86602540378443864676L};
 static const lane roots_5[] = {1, 0, 0.30901699437494742410L, -0.95105651629515357212L, -0.80901699437494742410L, -0.58778525229247312917L,
                                -0.80901699437494742410L, 0.58778525229247312917L, 0.30901699437494742410L, 0.95105651629515357212L};
+static const lane roots_7[] = {1, 0, 0.62348980185873353053L, -0.78183148246802980871L, -0.22252093395631440429L, -0.97492791218182360702L,
+                               -0.90096886790241912624L, -0.43388373911755812048L, -0.90096886790241912624L, 0.43388373911755812048L,
+                               -0.22252093395631440429L, 0.97492791218182360702L, 0.62348980185873353053L, 0.78183148246802980871L};
 /* clang-format on */
 
 INLINE void transform_3(pair *x)
@@ -301,7 +308,12 @@ INLINE void transform_5(pair *x)
     transform_odd(5, roots_5, x);
 }
 
-/* One butterfly: element q of the transforms of number p. */
+INLINE void transform_7(pair *x)
+{
+    transform_odd(7, roots_7, x);
+}
+
+/* Transforms element q of number p. `w`: the roots that the results but the first are multiplied by, or NULL. */
 INLINE void butterfly(const int radix, void (*transform)(pair *), const struct grd_fft_pass *pass, int64_t p, int64_t q, const lane *w,
                       const lane *from, lane *to)
 {
@@ -311,18 +323,47 @@ INLINE void butterfly(const int radix, void (*transform)(pair *), const struct g
     transform(x);
     store_pair(to + 2 * LANES * (q + s * radix * p), x[0]);
     UNROLLED for (int k = 1; k < radix; k++)
-        store_pair(to + 2 * LANES * (q + s * (radix * p + k)), w == NULL ? x[k] : times(x[k], w + 2 * (k - 1)));
+        store_pair(to + 2 * LANES * (q + s * (radix * p + k)), w == NULL ? x[k] : product(x[k], root_at(w + 2 * (k - 1), 1)));
+}
+
+/* The factors of column p: those of `turn`, a lane of a block. */
+INLINE const lane *factors_of(const struct grd_fft_pass *pass, int64_t p)
+{
+    const int64_t rows = (pass->radix * pass->s + LANES - 1) / LANES * LANES;
+    return (const lane *)pass->factors + p / LANES * rows * 2 * LANES + p % LANES;
+}
+
+INLINE void pass_with_factors(const int radix, void (*transform)(pair *), const struct grd_fft_pass *pass, const lane *from, lane *to)
+{
+    const int64_t m = pass->m, s = pass->s;
+    for (int64_t p = 0; p < m; p++) {
+        const lane *const w = factors_of(pass, p);
+        for (int64_t q = 0; q < s; q++) {
+            pair x[8];
+            UNROLLED for (int k = 0; k < radix; k++) x[k] = load_pair(from + 2 * LANES * (q + s * (p + m * k)));
+            transform(x);
+            UNROLLED for (int k = 0; k < radix; k++)
+                store_pair(to + 2 * LANES * (q + s * (radix * p + k)), product(x[k], root_at(w + 2 * LANES * (q + s * k), LANES)));
+        }
+    }
 }
 
 INLINE void pass_of(const int radix, void (*transform)(pair *), const struct grd_fft_pass *pass, const char *from, char *to)
 {
+    const int64_t alike = pass->repeats;
     const lane *w = (const lane *)pass->twiddles;
-    for (int64_t q = 0; q < pass->s; q++)
-        butterfly(radix, transform, pass, 0, q, NULL, (const lane *)from, (lane *)to);
-    for (int64_t p = 1; p < pass->m; p++) {
-        w += 2 * (radix - 1);
+    if (pass->factors != NULL) {
+        pass_with_factors(radix, transform, pass, (const lane *)from, (lane *)to);
+        return;
+    }
+    for (int64_t p = 0; p < alike; p++)
         for (int64_t q = 0; q < pass->s; q++)
-            butterfly(radix, transform, pass, p, q, w, (const lane *)from, (lane *)to);
+            butterfly(radix, transform, pass, p, q, NULL, (const lane *)from, (lane *)to);
+    for (int64_t first = alike; first < pass->m; first += alike) {
+        w += 2 * (radix - 1);
+        for (int64_t p = first; p < first + alike; p++)
+            for (int64_t q = 0; q < pass->s; q++)
+                butterfly(radix, transform, pass, p, q, w, (const lane *)from, (lane *)to);
     }
 }
 
@@ -346,31 +387,44 @@ static void pass_5(const struct grd_fft_pass *pass, const char *from, char *to)
     pass_of(5, transform_5, pass, from, to);
 }
 
+static void pass_7(const struct grd_fft_pass *pass, const char *from, char *to)
+{
+    pass_of(7, transform_7, pass, from, to);
+}
+
 static void pass_8(const struct grd_fft_pass *pass, const char *from, char *to)
 {
     pass_of(8, transform_8, pass, from, to);
 }
 
+/* A radix without a function of its own. */
 static void pass_odd(const struct grd_fft_pass *pass, const char *from, char *to)
 {
     const int64_t radix = pass->radix, m = pass->m, s = pass->s;
-    for (int64_t p = 0; p < m; p++)
+    for (int64_t p = 0; p < m; p++) {
+        const lane *const twiddles = (const lane *)pass->twiddles + p / pass->repeats * (radix - 1) * 2;
+        const lane *const factors = pass->factors != NULL ? factors_of(pass, p) : NULL;
         for (int64_t q = 0; q < s; q++) {
             pair x[GRD_FFT_MOST_RADIX] = {load_pair((const lane *)from + 2 * LANES * (q + s * p))};
             for (int64_t k = 1; k < radix; k++)
                 x[k] = load_pair((const lane *)from + 2 * LANES * (q + s * (p + m * k)));
             transform_odd((int)radix, (const lane *)pass->roots, x);
-            for (int64_t k = 0; k < radix; k++)
-                store_pair((lane *)to + 2 * LANES * (q + s * (radix * p + k)),
-                           k == 0 ? x[0] : times(x[k], (const lane *)pass->twiddles + 2 * (p * (radix - 1) + k - 1)));
+            for (int64_t k = 0; k < radix; k++) {
+                if (factors != NULL)
+                    x[k] = product(x[k], root_at(factors + 2 * LANES * (q + s * k), LANES));
+                else if (k > 0 && p >= pass->repeats)
+                    x[k] = product(x[k], root_at(twiddles + 2 * (k - 1), 1));
+                store_pair((lane *)to + 2 * LANES * (q + s * (radix * p + k)), x[k]);
+            }
         }
+    }
 }
 
 static void pass(const struct grd_fft_pass *pass, const char *from, char *to)
 {
     static void (*const written[])(const struct grd_fft_pass *, const char *,
-                                   char *) = {[2] = pass_2, [3] = pass_3, [4] = pass_4, [5] = pass_5, [8] = pass_8};
-    (pass->radix <= 8 && written[pass->radix] != NULL ? written[pass->radix] : pass_odd)(pass, from, to);
+                                   char *) = {[2] = pass_2, [3] = pass_3, [4] = pass_4, [5] = pass_5, [7] = pass_7, [8] = pass_8};
+    (pass->radix <= 8 ? written[pass->radix] : pass_odd)(pass, from, to);
 }
 
 /* ---- Elements in lanes -------------------------------------------------------------------------------------------------------------- */
@@ -396,14 +450,8 @@ static void multiply(int64_t n, const char *from, const char *factors, bool is_c
 {
     for (int64_t k = 0; k < n; k++) {
         const pair x = load_pair((const lane *)from + 2 * LANES * k);
-        store_pair((lane *)to + 2 * LANES * k, times(is_conjugate ? conjugate(x) : x, (const lane *)factors + 2 * k));
+        store_pair((lane *)to + 2 * LANES * k, product(is_conjugate ? conjugate(x) : x, root_at((const lane *)factors + 2 * k, 1)));
     }
-}
-
-/* The root, or the factor, at `w` in all lanes. */
-INLINE pair in_all_lanes(const lane *w)
-{
-    return (pair){(vector){0} + w[0], (vector){0} + w[1]};
 }
 
 INLINE pair scaled(pair x, lane factor)
@@ -432,7 +480,7 @@ static void unfold(int64_t h, const char *from, const char *roots, char *to)
 {
     for (int64_t k = 0; k <= h / 2; k++) {
         pair z = load_pair((const lane *)from + 2 * LANES * k), back = load_pair((const lane *)from + 2 * LANES * (k == 0 ? 0 : h - k));
-        unfold_two(&z, &back, in_all_lanes((const lane *)roots + 2 * k));
+        unfold_two(&z, &back, root_at((const lane *)roots + 2 * k, 1));
         store_pair((lane *)to + 2 * LANES * (h - k), back);
         store_pair((lane *)to + 2 * LANES * k, z);
     }
@@ -444,7 +492,7 @@ static void fold(int64_t h, const char *from, const char *roots, char *to)
         pair x = load_pair((const lane *)from + 2 * LANES * k), back = load_pair((const lane *)from + 2 * LANES * (h - k));
         if (k == 0)
             x.im = back.im = (vector){0};
-        fold_two(&x, &back, in_all_lanes((const lane *)roots + 2 * k));
+        fold_two(&x, &back, root_at((const lane *)roots + 2 * k, 1));
         store_pair((lane *)to + 2 * LANES * (h - k), back);
         store_pair((lane *)to + 2 * LANES * k, x);
     }
@@ -521,15 +569,15 @@ static void multiply_line(int64_t n, const struct grd_fft_line *from, const char
     }
 }
 
-static void unfold_line(int64_t h, const char *roots, const struct grd_fft_line *line)
+static void unfold_line(int64_t h, const char *roots, double scale, const struct grd_fft_line *line)
 {
     const struct grd_fft_line by = line_at(roots);
     for (int64_t k = 0; k <= h / 2; k += LANES) {
         const int64_t count = at_most(LANES, h / 2 + 1 - k);
         pair z = gather(line, k, 1, count, -1), back = gather(line, h - k, -1, count, h);
         unfold_two(&z, &back, gather(&by, k, 1, count, -1));
-        scatter(back, line, h - k, -1, count);
-        scatter(z, line, k, 1, count);
+        scatter(scaled(back, (lane)scale), line, h - k, -1, count);
+        scatter(scaled(z, (lane)scale), line, k, 1, count);
     }
 }
 

@@ -4,6 +4,8 @@
 
 #if defined(__AVX2__)
 #include <immintrin.h>
+#elif defined(__aarch64__)
+#include <arm_neon.h>
 #endif
 
 #include "kernel/cpu/typed.h"
@@ -36,6 +38,37 @@ INLINE vector load_vector(const lane *p)
 INLINE void store_vector(lane *p, vector v)
 {
     *(vector_unaligned *)p = v;
+}
+
+/* x * y + z, rounded once where the level can: always, or never, unlike an expression that the compiler may contract. */
+INLINE vector multiply_add(vector x, vector y, vector z)
+{
+#if defined(__AVX512F__)
+    return sizeof(lane) == 4 ? (vector)_mm512_fmadd_ps((__m512)x, (__m512)y, (__m512)z)
+                             : (vector)_mm512_fmadd_pd((__m512d)x, (__m512d)y, (__m512d)z);
+#elif defined(__AVX2__)
+    return sizeof(lane) == 4 ? (vector)_mm256_fmadd_ps((__m256)x, (__m256)y, (__m256)z)
+                             : (vector)_mm256_fmadd_pd((__m256d)x, (__m256d)y, (__m256d)z);
+#elif defined(__aarch64__)
+    return sizeof(lane) == 4 ? (vector)vfmaq_f32((float32x4_t)z, (float32x4_t)x, (float32x4_t)y)
+                             : (vector)vfmaq_f64((float64x2_t)z, (float64x2_t)x, (float64x2_t)y);
+#else
+    return x * y + z;
+#endif
+}
+
+/* x * y - z, rounded as multiply_add is. */
+INLINE vector multiply_subtract(vector x, vector y, vector z)
+{
+#if defined(__AVX512F__)
+    return sizeof(lane) == 4 ? (vector)_mm512_fmsub_ps((__m512)x, (__m512)y, (__m512)z)
+                             : (vector)_mm512_fmsub_pd((__m512d)x, (__m512d)y, (__m512d)z);
+#elif defined(__AVX2__)
+    return sizeof(lane) == 4 ? (vector)_mm256_fmsub_ps((__m256)x, (__m256)y, (__m256)z)
+                             : (vector)_mm256_fmsub_pd((__m256d)x, (__m256d)y, (__m256d)z);
+#else
+    return multiply_add(x, y, -z);
+#endif
 }
 
 /* ---- The first lanes of a vector ------------------------------------------------------------------------------------------------ */
