@@ -12,7 +12,7 @@ static int64_t modes_of_all; /* How many modes the stacks of all threads have. I
 enum state { ENABLED, NO_SUBCLASSES, NOTHING };
 static _Thread_local enum state state; /* NO_SUBCLASSES: subclasses are plain Tensors; NOTHING: modes are not asked, either */
 static _Thread_local PyObject
-    *inside; /* borrowed: the function that Tensor.__torch_function__ calls for plain Tensors; NULL if there is none */
+    *called; /* borrowed: the function that Tensor.__torch_function__ calls for plain Tensors; NULL if there is none */
 static _Thread_local PyObject *modes; /* a list, the innermost last; NULL if there is none */
 
 bool py_has_override(PyObject *object)
@@ -193,7 +193,7 @@ static PyObject *disabled(PyObject *self, PyObject *args)
         return NULL;
     if ((tuple != NULL && tuple != Py_None && !PyTuple_Check(tuple)) || (dict != NULL && dict != Py_None && !PyDict_Check(dict)))
         return PyErr_Format(PyExc_TypeError, "__torch_function__(): args must be a tuple and kwargs a dict");
-    PyObject *empty = tuple == NULL || tuple == Py_None ? PyTuple_New(0) : Py_NewRef(tuple);
+    PyObject *empty = tuple == NULL || tuple == Py_None ? PyTuple_New(0) : PySequence_Tuple(tuple);
     const enum state before = state;
     if (state == ENABLED)
         state = NO_SUBCLASSES;
@@ -245,7 +245,7 @@ static PyObject *call_counterpart(PyObject *function, PyObject *tuple, PyObject 
 {
     PyObject *overrides = PyImport_ImportModule("gradus.overrides");
     PyObject *found = overrides == NULL ? NULL : PyObject_CallMethod(overrides, "_counterpart", "O", function);
-    PyObject *empty = found == NULL || tuple == NULL || tuple == Py_None ? PyTuple_New(0) : Py_NewRef(tuple);
+    PyObject *empty = found == NULL || tuple == NULL || tuple == Py_None ? PyTuple_New(0) : PySequence_Tuple(tuple);
     PyObject *result = found == NULL || empty == NULL ? NULL : PyObject_Call(found, empty, dict == Py_None ? NULL : dict);
     Py_XDECREF(empty);
     Py_XDECREF(found);
@@ -272,12 +272,12 @@ static PyObject *inherited(PyObject *class, PyObject *args)
         return NULL;
     if (!related)
         Py_RETURN_NOTIMPLEMENTED;
-    if (function == inside)
+    if (function == called)
         return call_counterpart(function, tuple, dict);
-    PyObject *const before = inside;
-    inside = function;
+    PyObject *const before = called;
+    called = function;
     PyObject *result = disabled(NULL, args);
-    inside = before;
+    called = before;
     return result == NULL ? NULL : as_class(result, class);
 }
 

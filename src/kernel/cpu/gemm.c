@@ -21,7 +21,8 @@ enum {
     /* … and of a packed one: with 512 bits read from the second-level cache, with fewer, which ask for more of it, from the first one. */
     PACKED_DEPTH = (VECTOR_BYTES == 64 ? 512 : 256) / PARTS,
     ROW_VECTORS = 8, /* of columns in registers where a has one row */
-    RUN = 8          /* complex products that are added up before they join the sum: their parts cancel, and a long sum rounds more than they leave */
+    RUN =
+        8 /* complex products that are added up before they join the sum: their parts cancel, and a long sum rounds more than they leave */
 };
 
 /* ---- Where a product goes ---------------------------------------------------------------------------------------------------------- */
