@@ -43,7 +43,7 @@ static bool check_one(const grd_tensor *self, const grd_tensor *index, int64_t d
     if (dim + span > self->ndim)
         return grd_raise(GRD_ERROR_INDEX, "too many indices for tensor of dimension %d", self->ndim);
     for (int64_t i = 0; is_mask(index) && i < span; i++)
-        if (index->sizes[i] != self->sizes[dim + i])
+        if (index->sizes[i] != self->sizes[dim + i] && index->sizes[i] != 0)
             return grd_raise(GRD_ERROR_INDEX,
                              "The shape of the mask %s at index %lld does not match the shape of the indexed tensor %s at index %lld",
                              grd_list_text(grd_sizes(index)), (long long)i, grd_list_text(grd_sizes(self)), (long long)(dim + i));

@@ -19,9 +19,14 @@ struct distinct {
     int64_t runs;
 };
 
+static bool is_complex(const grd_tensor *t)
+{
+    return grd_category_of((grd_dtype)t->dtype) == GRD_CATEGORY_COMPLEX;
+}
+
 bool plan_distinct(struct grd_plan *p, grd_tensor *self, const char *name)
 {
-    return grd_check_has_data(self) && grd_check_ordered(name, (grd_dtype)self->dtype) && grd_plan_reads(p, self);
+    return grd_check_has_data(self) && (is_complex(self) || grd_check_ordered(name, (grd_dtype)self->dtype)) && grd_plan_reads(p, self);
 }
 
 void run_distinct(const struct grd_plan *p)
@@ -39,31 +44,9 @@ void run_distinct(const struct grd_plan *p)
     grd_kernels->binary[GRD_INT64][GRD_BINARY_HIDDEN_SUB].block(counts->numel, (char *const[]){counts->data, starts + step, starts}, NULL);
 }
 
-/* ---- Elements --------------------------------------------------------------------------------------------------------------- */
+/* ---- Rows ------------------------------------------------------------------------------------------------------------------- */
 
-static bool find_elements(struct grd_plan *p, grd_tensor *self, grd_tensor *elements, grd_tensor *places, bool inverse, bool counts)
-{
-    int64_t *starts = grd_pending() ? NULL : grd_pool_array(self->numel + 1, sizeof *starts);
-    if (starts == NULL)
-        return false;
-    const int64_t runs = grd_kernels->order[self->dtype]->runs(self->numel, elements->data, starts);
-    *(struct distinct *)(void *)p->state = (struct distinct){elements, places, self->itemsize, starts, runs};
-    return grd_plan_result(p, grd_dims(runs), (grd_dtype)self->dtype) &&
-           grd_plan_result(p, inverse ? grd_sizes(self) : grd_dims(0), GRD_INT64) &&
-           grd_plan_result(p, grd_dims(counts ? runs : 0), GRD_INT64);
-}
-
-bool check_unique2(struct grd_plan *p, grd_tensor *self, bool sorted, bool return_inverse, bool return_counts)
-{
-    (void)sorted; /* they always are */
-    grd_tensor *ordered[2];
-    op_sort(op_reshape(self, grd_dims(-1)), 0, false, true, ordered);
-    return find_elements(p, self, ordered[0], ordered[1], return_inverse, return_counts);
-}
-
-/* ---- Slices ----------------------------------------------------------------------------------------------------------------- */
-
-/* The order in which rows rise: from the last column to the first, each time keeping the order of equal ones. */
+/* Returns the order in which rows rise: from the last column to the first, each time keeping the order of equal ones. */
 static grd_tensor *sorted_order(grd_tensor *rows)
 {
     grd_tensor *order = grd_arange_end(grd_int(rows->sizes[0]));
@@ -74,22 +57,73 @@ static grd_tensor *sorted_order(grd_tensor *rows)
     return order;
 }
 
-/* The distinct slices along dim, in order or as runs of neighbours. */
-static bool find_slices(struct grd_plan *p, grd_tensor *self, int64_t dim, bool in_order)
+/* Returns n rows of t's elements; a complex element is two real ones, so that rows are ordered by the real part first. */
+static grd_tensor *as_rows(grd_tensor *t, int64_t n, int64_t length)
 {
-    grd_tensor *moved = grd_movedim(self, grd_dims(dim), grd_dims(0));
-    const int64_t n = self->sizes[dim], length = n > 0 ? self->numel / n : 0;
-    grd_tensor *rows = grd_reshape(moved, grd_dims(n, length));
-    grd_tensor *places = in_order && !grd_pending() ? sorted_order(rows) : grd_arange_end(grd_int(n));
+    grd_tensor *rows = grd_reshape(t, grd_dims(n, length));
+    return is_complex(t) ? grd_reshape(grd_view_as_real(rows), grd_dims(n, 2 * length)) : rows;
+}
+
+/* Finds the distinct rows, in order or as runs of neighbours. */
+static bool find_rows(struct grd_plan *p, grd_tensor *rows, bool in_order, int64_t *ret_runs)
+{
+    if (grd_pending())
+        return false;
+    const int64_t n = rows->sizes[0];
+    grd_tensor *places = in_order ? sorted_order(rows) : grd_arange_end(grd_int(n));
     rows = grd_index_select(rows, 0, places);
     grd_tensor *changes = grd_any(grd_ne(grd_slice(rows, .start = grd_int(1)), grd_slice(rows, .end = grd_int(-1))), .dim = grd_dims(1));
     grd_tensor *begins = grd_nonzero(grd_cat(grd_tensors(grd_ones(grd_dims(n > 0), .dtype = GRD_BOOL), changes)));
     grd_tensor *starts = grd_cat(grd_tensors(grd_reshape(begins, grd_dims(-1)), grd_full(grd_dims(1), grd_int(n))));
     if (grd_pending())
         return false;
-    const int64_t runs = starts->numel - 1;
+    *ret_runs = starts->numel - 1;
     *(struct distinct *)(void *)p->state =
-        (struct distinct){rows, places, length * self->itemsize, (const int64_t *)(const void *)starts->data, runs};
+        (struct distinct){rows, places, rows->sizes[1] * rows->itemsize, (const int64_t *)(const void *)starts->data, *ret_runs};
+    return true;
+}
+
+/* ---- Elements --------------------------------------------------------------------------------------------------------------- */
+
+static bool find_elements(struct grd_plan *p, grd_tensor *self, bool in_order, bool inverse, bool counts)
+{
+    int64_t runs = 0;
+    if (is_complex(self)) {
+        if (!find_rows(p, as_rows(self, self->numel, 1), in_order, &runs))
+            return false;
+    } else {
+        grd_tensor *ordered[2] = {NULL, NULL};
+        if (in_order)
+            op_sort(op_reshape(self, grd_dims(-1)), 0, false, true, ordered);
+        else
+            ordered[0] = grd_contiguous(self), ordered[1] = grd_arange_end(grd_int(self->numel));
+        int64_t *starts = grd_pending() ? NULL : grd_pool_array(self->numel + 1, sizeof *starts);
+        if (starts == NULL)
+            return false;
+        runs = grd_kernels->order[self->dtype]->runs(self->numel, ordered[0]->data, starts);
+        *(struct distinct *)(void *)p->state = (struct distinct){ordered[0], ordered[1], self->itemsize, starts, runs};
+    }
+    return grd_plan_result(p, grd_dims(runs), (grd_dtype)self->dtype) &&
+           grd_plan_result(p, inverse ? grd_sizes(self) : grd_dims(0), GRD_INT64) &&
+           grd_plan_result(p, grd_dims(counts ? runs : 0), GRD_INT64);
+}
+
+bool check_unique2(struct grd_plan *p, grd_tensor *self, bool sorted, bool return_inverse, bool return_counts)
+{
+    (void)sorted; /* they always are */
+    return find_elements(p, self, true, return_inverse, return_counts);
+}
+
+/* ---- Slices ----------------------------------------------------------------------------------------------------------------- */
+
+/* The distinct slices along dim, in order or as runs of neighbours. */
+static bool find_slices(struct grd_plan *p, grd_tensor *self, int64_t dim, bool in_order)
+{
+    const int64_t n = self->sizes[dim], length = n > 0 ? self->numel / n : 0;
+    int64_t runs = 0;
+    grd_tensor *rows = as_rows(grd_movedim(self, grd_dims(dim), grd_dims(0)), n, length);
+    if (!find_rows(p, rows, in_order, &runs))
+        return false;
     int64_t sizes[GRD_MAX_DIMS], strides[GRD_MAX_DIMS];
     memcpy(sizes, self->sizes, self->ndim * sizeof *sizes);
     sizes[dim] = 1;
@@ -133,6 +167,5 @@ bool check_unique_consecutive(struct grd_plan *p, grd_tensor *self, bool return_
     int64_t along;
     if (dim.kind != GRD_SCALAR_NONE)
         return check_slices(self, grd_scalar_int64(dim), &along) && find_slices(p, self, along, false);
-    grd_tensor *elements = grd_contiguous(self), *places = grd_arange_end(grd_int(self->numel));
-    return find_elements(p, self, elements, places, return_inverse, return_counts);
+    return find_elements(p, self, false, return_inverse, return_counts);
 }

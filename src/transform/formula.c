@@ -176,7 +176,7 @@ static bool add_index(struct gathered *g, grd_tensor *index, int64_t *dim, const
             "boolean mask.");
     const int64_t ndim = index->ndim - 1;
     for (int64_t i = 0; i < ndim; i++)
-        if (*dim + i + 1 >= self->ndim || index->sizes[i + 1] != self->sizes[*dim + i + 1])
+        if (*dim + i + 1 >= self->ndim || (index->sizes[i + 1] != self->sizes[*dim + i + 1] && index->sizes[i + 1] != 0))
             return grd_raise(GRD_ERROR_INDEX,
                              "The shape of the mask at index %lld does not match the shape of the indexed tensor at index %lld",
                              (long long)i, (long long)(*dim + i));

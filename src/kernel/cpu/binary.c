@@ -89,11 +89,11 @@ static inline C binary_bitwise_right_shift(C x, C y)
 
 /* ---- Floating point ------------------------------------------------------------------------------------------------------------------ */
 #if GRD_IS_FLOAT
-/* Has the sign of y. */
+/* Has the sign of y, also where it is 0. */
 static inline C binary_remainder(C x, C y)
 {
-    const C m = fmod(x, y);
-    return m != 0 && (m < 0) != (y < 0) ? m + y : m;
+    const C m = fmod(x, y), zero = copysign((C)0, y);
+    return m == 0 ? zero : (m < 0) != (y < 0) ? m + y : m;
 }
 
 #if GRD_TAG == GRD_TAG_float32

@@ -270,6 +270,19 @@ def test_refused_index(x, index, error, text):
     assert x.tolist() == before
 
 
+@pytest.mark.parametrize("shape, kept", [((0,), (0, 4)), ((0, 4), (0,)), ((3, 0), (0,)), ((0, 0), (0,))])
+def test_a_mask_of_size_0_selects_nothing(x, shape, kept):
+    """As in NumPy, whatever the size of x is there; the other sizes must be those of x."""
+    mask, before = gradus.ones(shape, dtype=gradus.bool), x.tolist()
+    assert x[mask].shape == kept and x.numpy()[mask.numpy()].shape == kept
+    x[mask] = 7
+    assert x.tolist() == before
+    assert gradus.func.vmap(lambda row: row[mask])(gradus.stack([x, x])).shape == (2, *kept)
+    for access in (lambda: x[gradus.ones(0, 3, dtype=gradus.bool)], lambda: gradus.func.vmap(lambda row: row[gradus.ones(0, 3, dtype=gradus.bool)])(x[None])):
+        with pytest.raises(IndexError, match="does not match the shape of the indexed tensor"):
+            access()
+
+
 def test_no_references_are_lost(x):
     def call():
         for index in (0, (slice(1, None), 0), [0, 1], [True, False, True], np.array([1]), gradus.tensor(1), None, "a", 9, [9], (0, 0, 0), [0.5], [["a"]]):

@@ -107,6 +107,15 @@ def test_remainders_are_pythons(dtype):
             assert torch.div(x, y, rounding_mode="floor").tolist() == [a // b] * 20 == (x // b).tolist()
 
 
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float32, torch.float64])
+def test_zero_remainders_have_the_divisors_sign(dtype):
+    for a in (-4.0, -0.0, 0.0, 4.0):
+        for b in (-2.0, 2.0, math.inf, -math.inf):
+            if a == 0 or math.isfinite(b):
+                for rest in (torch.tensor([a] * 20, dtype=dtype) % torch.tensor([b] * 20, dtype=dtype), torch.remainder(torch.tensor([a] * 3, dtype=dtype), b)):
+                    assert all(r == 0 and math.copysign(1, r) == math.copysign(1, b) for r in rest.tolist()), (a, b)
+
+
 @pytest.mark.parametrize("dtype", [torch.int8, torch.int32, torch.int64])
 def test_integers_to_negative_powers(dtype):
     """1 / x^n rounded toward zero: only 1 and -1 are not 0."""

@@ -1,6 +1,9 @@
 """Sorting, selection, search and counts beside PyTorch, on lines long and wide enough for each way there is: insertion, radix sort, heaps, searches side by side."""
+import math
 import random
 
+import gradus
+import numpy as np
 import pytest
 from both import same
 
@@ -69,3 +72,20 @@ def test_places_of_runs_and_counts():
         return [described(r) for r in results]
 
     same(program)
+
+
+@pytest.mark.parametrize("dtype", ["complex64", "complex128"])
+def test_distinct_complex_numbers(dtype):
+    """Ordered by the real part, then by the imaginary one, as in NumPy; NaN is distinct, and zeros are one number whatever their signs are."""
+    parts = numbers(gradus, "int64", (2, 60), f"distinct {dtype}") % 3
+    x = gradus.complex(*parts.to(gradus.float64)).to(getattr(gradus, dtype))
+    values, places, counts = np.unique(x.numpy(), return_inverse=True, return_counts=True)
+    made = gradus.unique(x.reshape(6, 10), return_inverse=True, return_counts=True)
+    assert made[0].dtype == x.dtype and made[0].tolist() == values.tolist() and made[1].tolist() == places.reshape(6, 10).tolist() and made[2].tolist() == counts.tolist()
+    rows = x[:40].reshape(20, 2) * (1 - 1j)
+    assert gradus.unique(rows[gradus.arange(60) % 20], dim=0).tolist() == np.unique(rows.numpy(), axis=0).tolist()
+    repeated = gradus.repeat_interleave(x, gradus.arange(60))
+    runs, of, lengths = gradus.unique_consecutive(repeated, return_inverse=True, return_counts=True)
+    assert runs[of].tolist() == repeated.tolist() and int(lengths.sum()) == repeated.numel() and bool((runs[1:] != runs[:-1]).all())
+    nan = gradus.tensor([complex(0.0, -0.0), complex(math.nan, 1), complex(-0.0, 0.0), complex(math.nan, 1), complex(1, math.nan)], dtype=x.dtype)
+    assert gradus.unique(nan, return_counts=True)[1].tolist() == [2, 1, 1, 1] and gradus.unique(nan[:0]).shape == (0,) and gradus.unique(nan[0]).tolist() == [0]
