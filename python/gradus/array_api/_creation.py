@@ -62,7 +62,7 @@ def linspace(start, stop, /, num, *, dtype=None, device=None, endpoint=True):
 
 def meshgrid(*arrays, indexing="xy"):
     """The coordinates of a grid: one array for each vector."""
-    return list(gradus.meshgrid(*arrays, indexing=indexing))
+    return tuple(gradus.meshgrid(*arrays, indexing=indexing))
 
 
 def ones(shape, *, dtype=None, device=None):

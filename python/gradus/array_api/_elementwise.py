@@ -6,14 +6,14 @@ from gradus.array_api._types import isdtype, of_one_array, promoted
 
 UNARY = {
     name: name for name in ("abs", "acos", "acosh", "asin", "asinh", "atan", "atanh", "conj", "cos", "cosh", "exp", "expm1", "isfinite", "isinf", "isnan", "log", "log1p", "log2", "log10",
-                            "logical_not", "negative", "real", "reciprocal", "signbit", "sin", "sinh", "square", "sqrt", "tan", "tanh")
+                            "logical_not", "negative", "real", "reciprocal", "signbit", "sin", "sinh", "square", "sqrt", "tan")
 } | {"bitwise_invert": "bitwise_not"}
 BINARY = {
     name: name for name in ("add", "atan2", "bitwise_and", "bitwise_left_shift", "bitwise_or", "bitwise_right_shift", "bitwise_xor", "copysign", "divide", "greater",
                             "greater_equal", "hypot", "less", "less_equal", "logaddexp", "logical_and", "logical_or", "logical_xor", "maximum", "minimum", "multiply",
                             "nextafter", "not_equal", "pow", "subtract")
 } | {"equal": "eq"}
-__all__ = [*UNARY, *BINARY, "ceil", "clip", "floor", "floor_divide", "imag", "positive", "remainder", "round", "sign", "trunc"]
+__all__ = [*UNARY, *BINARY, "ceil", "clip", "floor", "floor_divide", "imag", "positive", "remainder", "round", "sign", "tanh", "trunc"]
 
 
 def _binary(name, operator):
@@ -80,6 +80,15 @@ def sign(x, /):
     if isdtype(x.dtype, "complex floating"):
         return gradus.sgn(x)
     return gradus.where(gradus.isnan(x), x, gradus.sign(x)) if isdtype(x.dtype, "real floating") else gradus.sign(x)
+
+
+def tanh(x, /):
+    """The hyperbolic tangent. At an infinite real part the imaginary one is a zero with its own sign, where the operator, as C does, has the sign of sin(2 imag)."""
+    made = gradus.tanh(x)
+    if isdtype(x.dtype, "complex floating"):
+        zero = gradus.copysign(gradus.zeros_like(x.imag), x.imag)
+        made = gradus.where(gradus.isinf(x.real) & gradus.isfinite(x.imag), gradus.complex(made.real, zero), made)
+    return made
 
 
 def clip(x, /, min=None, max=None):

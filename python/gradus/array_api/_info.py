@@ -26,7 +26,7 @@ class _Info:
 
     def devices(self):
         """The devices."""
-        return [gradus.device("cpu"), gradus.device("meta")]
+        return gradus.device("cpu"), gradus.device("meta")
 
 
 def __array_namespace_info__():

@@ -8,12 +8,15 @@ __all__ = ["broadcast_arrays", "broadcast_shapes", "broadcast_to", "concat", "ex
 
 def broadcast_arrays(*arrays):
     """The arrays, expanded to the shape they broadcast to."""
-    return list(gradus.broadcast_tensors(*arrays))
+    return tuple(gradus.broadcast_tensors(*arrays))
 
 
 def broadcast_shapes(*shapes):
-    """The shape that shapes broadcast to."""
-    return tuple(gradus.broadcast_shapes(*shapes))
+    """The shape that shapes broadcast to. ValueError: they do not."""
+    try:
+        return tuple(gradus.broadcast_shapes(*shapes))
+    except RuntimeError as error:
+        raise ValueError(str(error)) from None
 
 
 def broadcast_to(x, /, shape):
@@ -34,7 +37,10 @@ def expand_dims(x, /, axis=0):
     for one in axes:
         if not -n <= one < n:
             raise IndexError(f"axis {one} is out of bounds for an array of {n} dimensions")
-    for one in sorted(one % n for one in axes):
+    places = {one % n for one in axes}
+    if len(places) < len(axes):
+        raise ValueError(f"the axes {axes} name one place twice in an array of {n} dimensions")
+    for one in sorted(places):
         x = x.unsqueeze(one)
     return x
 

@@ -76,7 +76,11 @@ def _cumulative(x, axis, dtype, include_initial, scan, initial):
             raise ValueError(f"an array of {x.ndim} dimensions needs an axis")
         axis = 0
     made = scan(x, axis, dtype=_sum_dtype(x, dtype))
-    return gradus.cat([gradus.full_like(made.narrow(axis, 0, 1) if made.shape[axis] else made.sum(axis, keepdim=True), initial), made], axis) if include_initial else made
+    if not include_initial:
+        return made
+    shape = list(made.shape)
+    shape[axis] = 1
+    return gradus.cat([gradus.full(shape, initial, dtype=made.dtype, device=made.device), made], axis)
 
 
 def cumulative_sum(x, /, *, axis=None, dtype=None, include_initial=False):

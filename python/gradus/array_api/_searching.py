@@ -4,7 +4,7 @@ from typing import NamedTuple
 import gradus
 from gradus.array_api._types import promoted
 
-__all__ = ["argmax", "argmin", "argsort", "nonzero", "searchsorted", "sort", "unique_all", "unique_counts", "unique_inverse", "unique_values", "where"]
+__all__ = ["argmax", "argmin", "argsort", "isin", "nonzero", "searchsorted", "sort", "unique_all", "unique_counts", "unique_inverse", "unique_values", "where"]
 
 
 def argmax(x, /, *, axis=None, keepdims=False):
@@ -43,6 +43,11 @@ def sort(x, /, *, axis=-1, descending=False, stable=True):
 def argsort(x, /, *, axis=-1, descending=False, stable=True):
     """The indices that sort x along an axis."""
     return gradus.sort(x, dim=axis, descending=descending, stable=stable).indices
+
+
+def isin(x1, x2, /, *, invert=False):
+    """Whether each element of x1 is among those of x2, or, inverted, is not."""
+    return gradus.isin(*promoted(x1, x2), invert=invert)
 
 
 class _UniqueAll(NamedTuple):

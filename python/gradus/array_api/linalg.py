@@ -27,12 +27,17 @@ def tensordot(x1, x2, /, *, axes=2):
 def vecdot(x1, x2, /, *, axis=-1):
     """The products of vectors along an axis, of which the first is conjugated."""
     x1, x2 = promoted(x1, x2)
+    if x1.shape[axis] != x2.shape[axis]:
+        raise ValueError(f"vecdot: the axis {axis} has {x1.shape[axis]} elements in one array and {x2.shape[axis]} in the other")
     return _sum(x1.conj() * x2, axis=axis, dtype=x1.dtype)
 
 
 def cross(x1, x2, /, *, axis=-1):
     """The cross products of vectors of 3 elements."""
-    return gradus.linalg.cross(*promoted(x1, x2), dim=axis)
+    x1, x2 = promoted(x1, x2)
+    if not x1.shape[axis] == x2.shape[axis] == 3:
+        raise ValueError(f"cross: the axis {axis} has 3 elements in both arrays, not {x1.shape[axis]} and {x2.shape[axis]}")
+    return gradus.linalg.cross(*gradus.broadcast_tensors(x1, x2), dim=axis)
 
 
 def outer(x1, x2, /):
@@ -84,7 +89,7 @@ def solve(x1, x2, /):
     """X of x1 X = x2; x2 is a vector where it has one dimension, and matrices otherwise."""
     x1, x2 = promoted(x1, x2)
     if x2.ndim == 1:
-        return gradus.linalg.solve(x1, x2.unsqueeze(-1)).squeeze(-1)
+        return solve(x1, x2.unsqueeze(-1)).squeeze(-1)
     batch = gradus.broadcast_shapes(x1.shape[:-2], x2.shape[:-2])
     return gradus.linalg.solve(x1.expand(*batch, *x1.shape[-2:]), x2.expand(*batch, *x2.shape[-2:]))
 

@@ -1,6 +1,7 @@
 """The namespace of the Python array API standard: its names and signatures (test/data/array_api.json), types, special cases and the functions that are not operators.
 
-The standard's own suite (data-apis/array-api-tests) is run by hand: ARRAY_API_TESTS_MODULE=gradus.array_api pytest array_api_tests
+The standard's own suite (data-apis/array-api-tests) is run by hand: ARRAY_API_TESTS_MODULE=gradus.array_api ARRAY_API_TESTS_VERSION=2025.12 pytest array_api_tests
+--xfails-file=…/test/data/array_api_exceptions.txt. The file says what the operators of a tensor do otherwise, and why.
 """
 import inspect
 import json
@@ -98,7 +99,9 @@ def test_sums_are_of_the_widest_kind():
         for keepdims in (False, True):
             assert xp.prod(x, axis=axis, keepdims=keepdims).shape == xp.sum(x, axis=axis, keepdims=keepdims).shape == xp.max(x, axis=axis, keepdims=keepdims).shape
     assert xp.cumulative_sum(xp.arange(4), include_initial=True).tolist() == [0, 0, 1, 3, 6]
-    assert xp.cumulative_prod(xp.ones((2, 0)), axis=1, include_initial=True).tolist() == [[1], [1]]
+    for name in INTEGERS:
+        made = xp.cumulative_prod(xp.ones((2, 0), dtype=getattr(xp, name)), axis=1, include_initial=True)
+        assert made.tolist() == [[1], [1]] and made.dtype == (xp.uint64 if name[0] == "u" else xp.int64)
     assert float(xp.std(xp.asarray([1.0, 2.0, 3.0]), correction=1.0)) == 1.0
 
 
@@ -107,6 +110,10 @@ def test_sets_and_sorting():
     every = xp.unique_all(x)
     assert every.values.tolist() == [1, 2, 3] and every.indices.tolist() == [1, 3, 0] and every.counts.tolist() == [1, 1, 2] and every.inverse_indices.tolist() == [[2, 0], [2, 1]]
     assert xp.unique_values(xp.asarray([NAN, NAN])).shape == (2,) and xp.unique_counts(x).counts.tolist() == [1, 1, 2]
+    z = xp.asarray([[1j, 1], [1j, complex(NAN, 0)]])
+    every = xp.unique_all(z)
+    assert str(every.values.tolist()) == str([1j, complex(1, 0), complex(NAN, 0)]) and every.indices.tolist() == [0, 1, 3] and every.inverse_indices.tolist() == [[0, 1], [0, 2]] and every.counts.tolist() == [2, 1, 1]
+    assert xp.isin(x, xp.asarray([3, 7], dtype=xp.int8)).tolist() == [[True, False], [True, False]] and xp.isin(3, x, invert=True).tolist() is False
     assert xp.sort(x, axis=0, descending=True).tolist() == [[3, 2], [3, 1]] and xp.argsort(x, axis=1).tolist() == [[1, 0], [1, 0]]
     assert xp.searchsorted(xp.asarray([1, 2, 4]), xp.asarray([2.0, 3.0]), side="right").tolist() == [2, 2]
 
@@ -118,6 +125,48 @@ def test_shapes():
     assert caught(xp.squeeze, x, 0)[0] == "ValueError" and caught(xp.reshape, x.mT, (6,), copy=False)[0] == "ValueError"
     assert xp.linspace(0, 1, 4, endpoint=False).tolist() == [0, 0.25, 0.5, 0.75] and xp.arange(3, 0).shape == (0,)
     assert xp.clip(xp.asarray([1, 200], dtype=xp.uint8), -5, 1000).tolist() == [1, 200]
+
+
+def test_broadcasting():
+    assert xp.broadcast_shapes((2, 1), (3,)) == (2, 3) and caught(xp.broadcast_shapes, (2,), (3,))[0] == "ValueError"
+    x, y = xp.ones((2, 1)), xp.ones((3,))
+    assert isinstance(xp.broadcast_arrays(x, y), tuple) and isinstance(xp.meshgrid(x[0], y), tuple) and [z.shape for z in xp.broadcast_arrays(x, y)] == [(2, 3)] * 2
+    for axes in ((0, 0), (0, -4), (1, -3)):
+        assert caught(xp.expand_dims, x, axes)[0] == "ValueError"
+    assert caught(xp.expand_dims, x, (0, 4))[0] == "IndexError"
+
+
+def test_linear_algebra_broadcasts_all_axes_but_that_of_the_vectors():
+    a, b = xp.reshape(xp.arange(6.0), (2, 3)), xp.asarray([1.0, 0.0, 2.0])
+    assert xp.linalg.cross(a, b).tolist() == [[2, 2, -1], [8, -1, -4]] == (-xp.linalg.cross(b, a)).tolist() and xp.vecdot(a, b).tolist() == [4, 13]
+    for function in (xp.vecdot, xp.linalg.vecdot, xp.linalg.cross):
+        assert caught(function, a, xp.ones((1,)))[0] == caught(function, a, xp.ones((2, 1)))[0] == "ValueError"
+    matrices = xp.reshape(xp.asarray([2.0, 0, 0, 4.0, 1.0, 0, 0, 1.0]), (2, 2, 2))
+    assert xp.linalg.solve(matrices, xp.asarray([2.0, 4.0])).tolist() == [[1, 1], [2, 4]]
+    assert xp.linalg.solve(matrices[:1, :1, :1], xp.ones((1,))).tolist() == [[0.5]]
+
+
+@pytest.mark.parametrize("z,expected", [(complex(INF, 2.0), complex(1, 0.0)), (complex(INF, -1.0), complex(1, -0.0)), (complex(-INF, 2.0), complex(-1, 0.0)), (complex(INF, INF), complex(1, 0.0)),
+                                        (complex(0.0, 0.0), 0j)])
+def test_tanh_at_infinity(z, expected):
+    for dtype in (xp.complex64, xp.complex128):
+        assert str(complex(xp.tanh(xp.asarray(z, dtype=dtype)))) == str(expected)
+    x = xp.asarray([0.5j, 1.0])
+    assert xp.tanh(x).tolist() == gradus.tanh(x).tolist() and xp.tanh(x.real).tolist() == gradus.tanh(x.real).tolist()
+
+
+@pytest.mark.parametrize("x1,x2", [(-4.0, 2.0), (4.0, -2.0), (-0.0, 3.0), (0.0, -INF)])
+def test_operators_have_the_standards_zeros(x1, x2):
+    a, b = xp.asarray(x1), xp.asarray(x2)
+    c = xp.asarray(x1, copy=True)
+    c %= b
+    assert math.copysign(1, a % b) == math.copysign(1, c) == math.copysign(1, x2) and float(a % b) == float(c) == 0
+
+
+def test_array_api_compat_finds_the_namespace():
+    compat = pytest.importorskip("array_api_compat", reason="array-api-compat is not installed: build/venv/bin/pip install -r tools/requirements-oracle.txt")
+    x = gradus.ones(2)
+    assert compat.array_namespace(x, 1.0, None) is xp and compat.is_array_api_obj(x) and compat.device(x) == x.device and compat.to_device(x, "cpu") is x and compat.size(x) == 2
 
 
 def test_what_it_says_of_itself():
