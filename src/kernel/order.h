@@ -14,11 +14,10 @@ enum grd_rank_kind { GRD_RANK_SORT, GRD_RANK_SORT_STABLY, GRD_RANK_LARGEST, GRD_
 
 /* One line: elements `first` to first + kept - 1 of its order, and where they were. */
 struct grd_rank_block {
-    enum grd_rank_kind kind; /* SORT, LARGEST and MEDIAN are descending, the others ascending */
+    enum grd_rank_kind kind; /* all but SORT_STABLY and MODE are descending */
     bool flipped;            /* the other way round */
     int64_t n, first, kept;
-    const char *in;
-    int64_t stride;           /* bytes */
+    const void *in;
     struct grd_ranked *items; /* grd_rank_scratch(kind, n, kept) of them */
     char *values;
     int64_t *indices;
@@ -50,6 +49,8 @@ struct grd_search_block {
 
 struct grd_order_row {
     void (*rank)(const struct grd_rank_block *block);
+    /* The n elements in ascending order, equal ones in the order they come in: in `to` or `spare`, or, where all are equal, in `in`. */
+    const void *(*sort)(int64_t n, const void *in, void *to, void *spare);
     void (*extremes)(const struct grd_extremes_block *block);
     void (*search)(const struct grd_search_block *block);
     /* to[i] = wanted[i] is among the n numbers, which are ascending unless they are grd_is_few; or its opposite */

@@ -163,7 +163,8 @@ static int depth_limit(int64_t n)
 
 /* ---- Selection, sorting -------------------------------------------------------------------------------------------------------------- */
 
-void grd_rank_nth(struct grd_ranked *items, int64_t n, int64_t nth)
+/* Moves the item that is at `nth`, from 0, of the order to its place, and none that comes after it to before it; nth < n. */
+static void select_nth(struct grd_ranked *items, int64_t n, int64_t nth)
 {
     int64_t begin = 0, end = n;
     for (int depth = depth_limit(n); end - begin > SHORT_SELECTION; depth--) {
@@ -213,13 +214,13 @@ void grd_rank_largest(struct grd_ranked *items, int64_t n, int64_t k)
         grd_rank_sort_heap(items, k);
         return;
     }
-    grd_rank_nth(items, n, k - 1);
+    select_nth(items, n, k - 1);
     grd_rank_sort(items, k - 1);
 }
 
 static void put_in_order(struct grd_ranked *x, struct grd_ranked *y)
 {
-    if (before(x, y))
+    if (before(y, x))
         swap(x, y);
 }
 
@@ -232,14 +233,14 @@ void grd_rank_kth(struct grd_ranked *items, int64_t n, int64_t k)
         put_in_order(&items[first], &items[last]);
         put_in_order(&items[first + 1], &items[first]);
         const struct grd_ranked pivot = items[first];
-        int64_t i = first + 1, j = last;
-        for (;;) {
-            do
+        int64_t i = first + 2, j = last;
+        partition_blocks(items, pivot.key, &i, &j);
+        for (;; i++) {
+            while (before(&items[i], &pivot))
                 i++;
-            while (before(&pivot, &items[i]));
             do
                 j--;
-            while (before(&items[j], &pivot));
+            while (before(&pivot, &items[j]));
             if (j < i)
                 break;
             swap(&items[i], &items[j]);

@@ -33,15 +33,13 @@ void grd_rank_make_heap(struct grd_ranked *items, int64_t k);
 void grd_rank_replace_root(struct grd_ranked *heap, int64_t k, struct grd_ranked item);
 void grd_rank_sort_heap(struct grd_ranked *heap, int64_t k);
 
-/* Moves the key that is at `nth`, from 0, of the descending order to its place, and no smaller ones before it; nth < n. */
-void grd_rank_nth(struct grd_ranked *items, int64_t n, int64_t nth);
 /* Descending. Equal keys come in any order, but always the same one. */
 void grd_rank_sort(struct grd_ranked *items, int64_t n);
 /* Ascending, equal keys in the order they come in. */
 void grd_rank_few_stably(struct grd_ranked *items, int64_t n);
 /* Sorts words by their bits from `first` to before `end`, equal ones in the order they come in. Returns which of the two arrays they are in. */
 uint64_t *grd_rank_words(uint64_t *words, uint64_t *spare, int64_t n, int first, int end);
-/* Moves the k-th smallest, from 0, to its place, and no larger ones before it; k < n. */
+/* Moves the key that is at `k`, from 0, of the descending order to its place, as PyTorch's kthvalue does, and no smaller ones before it; k < n. */
 void grd_rank_kth(struct grd_ranked *items, int64_t n, int64_t k);
 
 #endif

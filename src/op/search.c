@@ -121,7 +121,6 @@ void run_membership(const struct grd_plan *p)
                                                                           .n = n,
                                                                           .kept = n,
                                                                           .in = numbers->data,
-                                                                          .stride = numbers->itemsize,
                                                                           .values = p->scratch,
                                                                           .indices = (int64_t *)(void *)p->scratch + n,
                                                                           .items = (struct grd_ranked *)(void *)p->scratch + n,

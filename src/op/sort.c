@@ -5,19 +5,22 @@
 
 #include "base/parallel.h"
 #include "gen/uses/op/sort.h"
+#include "kernel/index.h"
 #include "op/order.h"
 #include "op/plan.h"
 
-enum { MANY = 32768, PARTS = 16, COLUMNS = 512, GRAIN = 1 << 14 };
+enum { MANY = 32768, PARTS = 16, COLUMNS = 512, GRAIN = 1 << 14, CACHE_LINE = 64, NEIGHBOURS = 1 << 17 };
 
 /* ---- Lines -------------------------------------------------------------------------------------------------------------------------- */
 
-/* Of each line of a tensor along one dimension `block.kept` values with their places. */
+/* Of each line of a tensor along one dimension `block.kept` values with their places. The kernel reads elements that follow each other: others are copied to
+ * scratch, those of lines that lie side by side by a transposition, and so are their results copied back. */
 struct lines {
-    struct grd_rank_block block; /* of which each line has its own */
-    int64_t dim, count, part;    /* lines, and those of a part */
-    int64_t scratch;             /* items for each part */
-    int64_t strides[GRD_MAX_DIMS];
+    struct grd_rank_block block;             /* of which each line has its own */
+    int64_t dim, beside;                     /* beside: the dimension along which the next line is found; -1: there is one line */
+    int64_t count, part, together;           /* lines in all, lines of a part, and lines that are found and copied at once */
+    int64_t in, values, indices, part_bytes; /* where copies are in the scratch of a part; in, values: -1 if there are none */
+    int64_t strides[GRD_MAX_DIMS];           /* of the results, in elements, for the dims of self */
     const struct grd_plan *plan;
 };
 
@@ -27,6 +30,8 @@ static struct lines *lines_of(const struct grd_plan *p)
     return (struct lines *)(uintptr_t)p->state;
 }
 
+static bool prepare_lines(struct grd_plan *p);
+
 /* Plans what `block` says to do with each line along dim; its results are planned beside. */
 static bool plan_lines_along(struct grd_plan *p, grd_tensor *self, int64_t dim, struct grd_rank_block block)
 {
@@ -34,12 +39,8 @@ static bool plan_lines_along(struct grd_plan *p, grd_tensor *self, int64_t dim, 
     block.n = grd_size_along(self, dim);
     l->block = block;
     l->dim = dim;
-    l->count = block.n > 0 ? self->numel / block.n : 0;
-    l->part = l->count > PARTS ? (l->count - 1) / PARTS + 1 : 1;
-    const uint64_t parts = (uint64_t)(l->count > PARTS ? PARTS : l->count), items = grd_rank_scratch(block.kind, block.n, block.kept);
-    l->scratch = (int64_t)items;
-    if (__builtin_mul_overflow(parts * sizeof *block.items, items, &p->scratch_bytes))
-        p->scratch_bytes = SIZE_MAX; /* which is refused when it is asked for */
+    l->plan = p;
+    p->prepare = prepare_lines;
     return grd_plan_reads(p, self);
 }
 
@@ -58,34 +59,141 @@ static bool plan_kept(struct grd_plan *p, const grd_tensor *self, int64_t dim, i
     return grd_plan_result(p, dims, (grd_dtype)self->dtype) && grd_plan_result(p, dims, GRD_INT64);
 }
 
-/* Points a block to a line of self and to its place in the results. */
-static void find_line(const struct lines *l, int64_t line, struct grd_rank_block *block)
+/* Returns the dimension other than dim with stride 1, or else the last other dimension; -1 if there is one line. */
+static int64_t find_beside(const grd_tensor *self, int64_t dim)
+{
+    int64_t beside = -1;
+    for (int64_t i = 0; i < self->ndim; i++)
+        if (i != dim && self->sizes[i] > 1 && (beside < 0 || self->strides[beside] != 1))
+            beside = i;
+    return beside;
+}
+
+/* Returns where `more` bytes begin in a block of so many bytes, and adds them. */
+static int64_t take(int64_t *bytes, int64_t more)
+{
+    const int64_t at = *bytes;
+    *bytes = at + (more + CACHE_LINE - 1) / CACHE_LINE * CACHE_LINE;
+    return at;
+}
+
+/* Chooses what is copied, from the strides of self and the results, and divides the lines into parts. */
+static bool prepare_lines(struct grd_plan *p)
+{
+    struct lines *l = lines_of(p);
+    const grd_tensor *self = p->in[0], *values = p->results[0];
+    struct grd_rank_block *block = &l->block;
+    if (self->numel == 0)
+        return true;
+    if (values->ndim == self->ndim)
+        memcpy(l->strides, values->strides, self->ndim * sizeof *l->strides);
+    const int64_t size = self->itemsize, n = block->n;
+    const bool gathers = self->ndim > 0 && n > 1 && self->strides[l->dim] != 1;
+    l->beside = find_beside(self, l->dim);
+    const int64_t step = self->ndim > 0 ? l->strides[l->dim] : 1;
+    const bool scatters = gathers && l->beside >= 0 && step != 1 && l->strides[l->beside] == 1;
+    block->step = scatters ? 1 : step;
+    l->count = self->numel / n;
+    const bool transposes = gathers && l->beside >= 0 && self->strides[l->beside] == 1;
+    l->together = transposes ? CACHE_LINE / size : 1;
+    while ((transposes || !gathers) && l->together * PARTS < l->count && 2 * l->together * n * size <= NEIGHBOURS)
+        l->together *= 2;
+    l->part = ((l->count - 1) / (PARTS * l->together) + 1) * l->together;
+    if ((double)n * (double)l->together > 0x1p48) {
+        p->scratch_bytes = SIZE_MAX; /* which is refused when it is asked for */
+        return true;
+    }
+    l->part_bytes = 0;
+    take(&l->part_bytes, (int64_t)grd_rank_scratch(block->kind, n, block->kept) * (int64_t)sizeof *block->items);
+    l->in = gathers ? take(&l->part_bytes, l->together * n * size) : -1;
+    l->values = scatters ? take(&l->part_bytes, l->together * block->kept * size) : -1;
+    l->indices = scatters ? take(&l->part_bytes, l->together * block->kept * (int64_t)sizeof *block->indices) : -1;
+    p->scratch_bytes = (size_t)(l->part_bytes * ((l->count - 1) / l->part + 1));
+    return true;
+}
+
+/* Some lines one after the other along `beside`: where the first and its results are. */
+struct neighbours {
+    int64_t lines;
+    const char *in;
+    char *values, *indices;
+};
+
+/* Returns the lines from number `line` on that are neighbours, at most l->together and those before `last`. */
+static struct neighbours find_lines(const struct lines *l, int64_t line, int64_t last)
 {
     const grd_tensor *self = l->plan->in[0];
-    int64_t at = 0;
-    block->in = self->data;
-    for (int64_t i = self->ndim - 1; i >= 0; i--) {
-        if (i == l->dim)
+    int64_t in = 0, at = 0, rest = line;
+    struct neighbours found = {.lines = 1};
+    for (int64_t i = self->ndim; i >= 0; i--) {
+        const int64_t d = i == self->ndim ? l->beside : i;
+        if (d < 0 || d == l->dim || (d == l->beside && i != self->ndim))
             continue;
-        const int64_t index = line % self->sizes[i];
-        line /= self->sizes[i];
-        block->in += index * grd_byte_stride(self, i);
-        at += index * l->strides[i];
+        const int64_t index = rest % self->sizes[d];
+        rest /= self->sizes[d];
+        in += index * grd_byte_stride(self, d);
+        at += index * l->strides[d];
+        if (d == l->beside)
+            found.lines = self->sizes[d] - index;
     }
-    block->values = l->plan->results[0]->data + at * self->itemsize;
-    block->indices = (int64_t *)(void *)l->plan->results[1]->data + at;
+    found.lines = found.lines < last - line ? found.lines : last - line;
+    found.lines = found.lines < l->together ? found.lines : l->together;
+    found.in = self->data + in;
+    found.values = l->plan->results[0]->data + at * self->itemsize;
+    found.indices = l->plan->results[1]->data + at * (int64_t)sizeof(int64_t);
+    return found;
+}
+
+/* Copies some lines to a list of lines. */
+static void gather_lines(const struct lines *l, const struct neighbours *some, char *to)
+{
+    const grd_tensor *self = l->plan->in[0];
+    const int64_t n = l->block.n, size = self->itemsize, stride = grd_byte_stride(self, l->dim);
+    if (some->lines > 1)
+        grd_kernels->index->transpose[grd_index_size(size)](some->lines, n, to, n * size, some->in, stride, false);
+    else
+        grd_cast_kernel((grd_dtype)self->dtype, (grd_dtype)self->dtype)(n, (char *const[]){to, (char *)(uintptr_t)some->in},
+                                                                        (const int64_t[]){size, stride}, NULL);
+}
+
+/* Copies a list of lines of results, of elements of so many bytes, to where they belong. */
+static void scatter_lines(const struct lines *l, int64_t lines, char *to, const char *from, int64_t size)
+{
+    const int64_t kept = l->block.kept;
+    grd_kernels->index->transpose[grd_index_size(size)](kept, lines, to, l->strides[l->dim] * size, from, kept * size, false);
 }
 
 static void do_lines(int64_t begin, int64_t end, void *context)
 {
     const struct lines *l = context;
+    const grd_tensor *self = l->plan->in[0];
+    const int64_t size = self->itemsize, in_step = l->in >= 0 ? l->block.n * size : l->beside >= 0 ? grd_byte_stride(self, l->beside) : 0;
     for (int64_t part = begin; part < end; part++) {
         struct grd_rank_block block = l->block;
         const int64_t last = (part + 1) * l->part < l->count ? (part + 1) * l->part : l->count;
-        block.items = (struct grd_ranked *)(void *)l->plan->scratch + part * l->scratch;
-        for (int64_t line = part * l->part; line < last; line++) {
-            find_line(l, line, &block);
-            grd_kernels->order[l->plan->in[0]->dtype]->rank(&block);
+        char *const scratch = l->plan->scratch + part * l->part_bytes;
+        block.items = (struct grd_ranked *)(void *)scratch;
+        for (int64_t line = part * l->part; line < last;) {
+            const struct neighbours some = find_lines(l, line, last);
+            const char *in = some.in;
+            char *values = l->values >= 0 ? scratch + l->values : some.values;
+            char *indices = l->values >= 0 ? scratch + l->indices : some.indices;
+            if (l->in >= 0) {
+                gather_lines(l, &some, scratch + l->in);
+                in = scratch + l->in;
+            }
+            for (int64_t i = 0; i < some.lines; i++) {
+                const int64_t to = l->values >= 0 ? i * block.kept : l->beside >= 0 ? i * l->strides[l->beside] : 0;
+                block.in = in + i * in_step;
+                block.values = values + to * size;
+                block.indices = (int64_t *)(void *)indices + to;
+                grd_kernels->order[self->dtype]->rank(&block);
+            }
+            if (l->values >= 0) {
+                scatter_lines(l, some.lines, some.values, values, size);
+                scatter_lines(l, some.lines, some.indices, indices, (int64_t)sizeof(int64_t));
+            }
+            line += some.lines;
         }
     }
 }
@@ -93,12 +201,6 @@ static void do_lines(int64_t begin, int64_t end, void *context)
 void run_rank(const struct grd_plan *p)
 {
     struct lines *l = lines_of(p);
-    const grd_tensor *self = p->in[0], *values = p->results[0];
-    if (values->ndim == self->ndim)
-        memcpy(l->strides, values->strides, self->ndim * sizeof *l->strides);
-    l->plan = p;
-    l->block.stride = self->ndim > 0 ? grd_byte_stride(self, l->dim) : 0;
-    l->block.step = self->ndim > 0 ? l->strides[l->dim] : 1;
     grd_parallel_for(0, (l->count - 1) / l->part + 1, 1, do_lines, l);
 }
 
@@ -137,7 +239,7 @@ bool plan_topk(struct grd_plan *p, grd_tensor *self, int64_t k, int64_t dim, boo
 /* One element of each line: the k-th smallest, or the median or the mode, of equal ones that which a stable sort would put there or, for the mode, last. */
 bool plan_choice(struct grd_plan *p, grd_tensor *self, int64_t k, int64_t dim, bool keepdim, const char *name)
 {
-    struct grd_rank_block block = {.kind = GRD_RANK_KTH, .kept = 1};
+    struct grd_rank_block block = {.kind = GRD_RANK_KTH, .kept = 1, .flipped = true};
     if (!grd_wrap_dim(self, dim, &dim))
         return false;
     const int64_t n = grd_size_along(self, dim);
@@ -147,10 +249,10 @@ bool plan_choice(struct grd_plan *p, grd_tensor *self, int64_t k, int64_t dim, b
         return false;
     if (strcmp(name, "median") == 0) {
         block.kind = GRD_RANK_MEDIAN;
-        block.flipped = true;
         block.first = (n - 1) / 2;
     } else if (strcmp(name, "mode") == 0) {
         block.kind = GRD_RANK_MODE;
+        block.flipped = false;
     } else if (k < 1 || k > n) {
         return grd_raise(GRD_ERROR_RUNTIME, "kthvalue(): selected number k out of range for dimension %lld", (long long)dim);
     } else {

@@ -13,9 +13,10 @@
 
 /* Rows, of one element or of those of a slice, in which equal ones are neighbours. */
 struct distinct {
-    grd_tensor *rows, *places; /* places: where each of them was */
-    int64_t size;              /* bytes of a row */
-    const int64_t *starts;     /* of runs of equal rows, and the end of the last */
+    const char *rows;
+    const int64_t *places; /* where each of them was; for the inverse alone */
+    int64_t size;          /* bytes of a row */
+    const int64_t *starts; /* of runs of equal rows, and the end of the last */
     int64_t runs;
 };
 
@@ -36,12 +37,17 @@ void run_distinct(const struct grd_plan *p)
     const int64_t itemsize = values->itemsize, step = (int64_t)sizeof *d->starts;
     char *const starts = (char *)(uintptr_t)d->starts;
     for (int64_t at = 0; at < d->size; at += itemsize)
-        grd_kernels->index->gather[grd_index_size(itemsize)](d->runs, (char *const[]){values->data + at, d->rows->data + at, starts},
+        grd_kernels->index->gather[grd_index_size(itemsize)](d->runs,
+                                                             (char *const[]){values->data + at, (char *)(uintptr_t)d->rows + at, starts},
                                                              (const int64_t[]){d->size, 0, step}, &d->size);
     if (inverse->numel > 0)
-        grd_kernels->index->number_runs(d->runs, d->starts, (const int64_t *)(const void *)d->places->data,
-                                        (int64_t *)(void *)inverse->data);
+        grd_kernels->index->number_runs(d->runs, d->starts, d->places, (int64_t *)(void *)inverse->data);
     grd_kernels->binary[GRD_INT64][GRD_BINARY_HIDDEN_SUB].block(counts->numel, (char *const[]){counts->data, starts + step, starts}, NULL);
+}
+
+static const int64_t *int64s(const grd_tensor *t)
+{
+    return (const int64_t *)(const void *)t->data;
 }
 
 /* ---- Rows ------------------------------------------------------------------------------------------------------------------- */
@@ -79,30 +85,47 @@ static bool find_rows(struct grd_plan *p, grd_tensor *rows, bool in_order, int64
         return false;
     *ret_runs = starts->numel - 1;
     *(struct distinct *)(void *)p->state =
-        (struct distinct){rows, places, rows->sizes[1] * rows->itemsize, (const int64_t *)(const void *)starts->data, *ret_runs};
+        (struct distinct){rows->data, int64s(places), rows->sizes[1] * rows->itemsize, int64s(starts), *ret_runs};
     return true;
 }
 
 /* ---- Elements --------------------------------------------------------------------------------------------------------------- */
 
+/* Returns the elements in order, without where they were: sorted in memory of their own. NULL with the error raised. */
+static const void *sorted_elements(grd_tensor *self)
+{
+    const grd_tensor *elements = grd_contiguous_as(self, GRD_DTYPE_NONE);
+    const int64_t n = self->numel;
+    void *to = grd_pool_array(n + 1, (size_t)self->itemsize), *spare = grd_pool_array(n + 1, (size_t)self->itemsize);
+    return grd_pending() ? NULL : grd_kernels->order[self->dtype]->sort(n, elements->data, to, spare);
+}
+
+/* Finds the distinct real elements, in order or as runs of neighbours. */
+static bool find_real_elements(struct grd_plan *p, grd_tensor *self, bool in_order, bool inverse, int64_t *ret_runs)
+{
+    grd_tensor *ordered[2] = {grd_failed, grd_failed};
+    const bool moves = in_order && inverse;
+    if (moves)
+        op_sort(op_reshape(self, grd_dims(-1)), 0, false, true, ordered);
+    else if (inverse)
+        ordered[1] = grd_arange_end(grd_int(self->numel));
+    const void *elements = moves ? ordered[0]->data : in_order ? sorted_elements(self) : grd_contiguous(self)->data;
+    int64_t *starts = grd_pending() ? NULL : grd_pool_array(self->numel + 1, sizeof *starts);
+    if (starts == NULL)
+        return false;
+    *ret_runs = grd_kernels->order[self->dtype]->runs(self->numel, elements, starts);
+    *(struct distinct *)(void *)p->state =
+        (struct distinct){elements, inverse ? int64s(ordered[1]) : NULL, self->itemsize, starts, *ret_runs};
+    return true;
+}
+
 static bool find_elements(struct grd_plan *p, grd_tensor *self, bool in_order, bool inverse, bool counts)
 {
     int64_t runs = 0;
-    if (is_complex(self)) {
-        if (!find_rows(p, as_rows(self, self->numel, 1), in_order, &runs))
-            return false;
-    } else {
-        grd_tensor *ordered[2] = {NULL, NULL};
-        if (in_order)
-            op_sort(op_reshape(self, grd_dims(-1)), 0, false, true, ordered);
-        else
-            ordered[0] = grd_contiguous(self), ordered[1] = grd_arange_end(grd_int(self->numel));
-        int64_t *starts = grd_pending() ? NULL : grd_pool_array(self->numel + 1, sizeof *starts);
-        if (starts == NULL)
-            return false;
-        runs = grd_kernels->order[self->dtype]->runs(self->numel, ordered[0]->data, starts);
-        *(struct distinct *)(void *)p->state = (struct distinct){ordered[0], ordered[1], self->itemsize, starts, runs};
-    }
+    const bool found = is_complex(self) ? find_rows(p, as_rows(self, self->numel, 1), in_order, &runs)
+                                        : find_real_elements(p, self, in_order, inverse, &runs);
+    if (!found)
+        return false;
     return grd_plan_result(p, grd_dims(runs), (grd_dtype)self->dtype) &&
            grd_plan_result(p, inverse ? grd_sizes(self) : grd_dims(0), GRD_INT64) &&
            grd_plan_result(p, grd_dims(counts ? runs : 0), GRD_INT64);

@@ -1,4 +1,4 @@
-/* Keys, sorted lines, running extremes and search; see kernel/order.h. Typed: all dtypes that have an order; bool has the row of uint8. */
+/* Keys, sorted lines and running extremes; see kernel/order.h. Search is in order_search.h. Typed: all dtypes that have an order; bool has the row of uint8. */
 #include "kernel/order.h"
 
 #include <string.h>
@@ -7,18 +7,25 @@
 
 /* ---- Keys --------------------------------------------------------------------------------------------------------------------------- */
 
+#if GRD_TAG == GRD_TAG_float64 || GRD_TAG == GRD_TAG_int64 || GRD_TAG == GRD_TAG_uint64
+typedef uint64_t W;
+#elif GRD_TAG == GRD_TAG_float32 || GRD_TAG == GRD_TAG_int32 || GRD_TAG == GRD_TAG_uint32
+typedef uint32_t W;
+#elif GRD_IS_HALF || GRD_TAG == GRD_TAG_int16 || GRD_TAG == GRD_TAG_uint16
+typedef uint16_t W;
+#else
+typedef uint8_t W;
+#endif
+
 /* An unsigned integer of the same order as x. */
-INLINE uint64_t key_of(T x)
+INLINE W key_of(T x)
 {
 #if GRD_IS_FLOAT
 #if GRD_TAG == GRD_TAG_float64
-    typedef uint64_t W;
     const W infinity = (W)0x7ff << 52;
 #elif GRD_TAG == GRD_TAG_float32
-    typedef uint32_t W;
     const W infinity = (W)0x7f8 << 20;
 #else
-    typedef uint16_t W;
     const W infinity = GRD_TAG == GRD_TAG_float16 ? 0x7c00 : 0x7f80;
 #endif
     const W sign = (W)((W)1 << (8 * sizeof(W) - 1));
@@ -27,17 +34,10 @@ INLINE uint64_t key_of(T x)
     bits = bits == sign ? 0 : bits;
     return (W)(bits & (W)~sign) > infinity ? (W) ~(W)0 : bits & sign ? (W)~bits : (W)(bits | sign);
 #elif GRD_IS_SIGNED
-    return (uint64_t)x ^ (uint64_t)1 << 63;
+    return (W)((W)x ^ (W)((W)1 << (8 * sizeof(W) - 1)));
 #else
     return x;
 #endif
-}
-
-INLINE T element(const void *data, int64_t stride, int64_t i)
-{
-    T x;
-    memcpy(&x, (const char *)data + i * stride, sizeof x);
-    return x;
 }
 
 INLINE bool is_nan(C x)
@@ -50,45 +50,159 @@ INLINE bool is_nan(C x)
 #endif
 }
 
-enum { FEW = 48 }; /* which insertion sorts */
+INLINE int bits_of(uint64_t x)
+{
+    return x > 0 ? 64 - __builtin_clzll(x) : 0;
+}
+
+enum {
+    FEW = 48,        /* elements that insertion sorts */
+    BLOCK = 64,      /* elements that are compared with a bound at once, without a branch for each */
+    LONG = 192,      /* the least length of a line in which kthvalue selects by digits */
+    DIGIT_BITS = 11, /* of a digit by which keys are selected, or at most sorted */
+    FEW_DIGIT_BITS = 8,
+    MANY = 4096,     /* the bits of a digit by which fewer elements than so many are sorted */
+    SAMPLE = 64,     /* elements that are compared with each other to guess whether a line has equal ones */
+    SPARE_BITS = 10, /* beyond twice those of n: so n random keys rarely agree, even if they use few of the highest bits */
+    ALIKE = 8,       /* keys that may agree in the bits they are sorted by */
+};
 
 /* ---- Sorted lines --------------------------------------------------------------------------------------------------------------------- */
 
-INLINE struct grd_ranked ranked(const struct grd_rank_block *b, int64_t i)
+/* Elements by the key that the order of the block is ascending or descending in. */
+INLINE W key_at(const struct grd_rank_block *b, int64_t i)
 {
-    return (struct grd_ranked){key_of(element(b->in, b->stride, i)) ^ (b->flipped ? UINT64_MAX : 0), i};
+    return (W)(key_of(((const T *)b->in)[i]) ^ (b->flipped ? (W) ~(W)0 : 0));
 }
 
+INLINE struct grd_ranked ranked(const struct grd_rank_block *b, int64_t i)
+{
+    return (struct grd_ranked){key_at(b, i), i};
+}
+
+/* The least and the greatest of n keys. */
+struct range {
+    W least, most;
+};
+
+INLINE struct range range_of(const struct grd_rank_block *b, int64_t first, int64_t n)
+{
+    const T *in = (const T *)b->in + first;
+    const W flip = b->flipped ? (W) ~(W)0 : 0;
+    struct range r = {.least = (W) ~(W)0};
+    for (int64_t i = 0; i < n; i++) {
+        const W key = (W)(key_of(in[i]) ^ flip);
+        r.least = key < r.least ? key : r.least;
+        r.most = key > r.most ? key : r.most;
+    }
+    return r;
+}
+
+/* Skips the blocks in which no element is larger than the root: in a long line those are nearly all. */
 static void largest_by_heap(const struct grd_rank_block *b)
 {
     const int64_t k = b->kept;
     for (int64_t i = 0; i < k; i++)
         b->items[i] = ranked(b, i);
     grd_rank_make_heap(b->items, k);
-    for (int64_t i = k; i < b->n && k > 0; i++) {
-        const struct grd_ranked item = ranked(b, i);
-        if (item.key > b->items[0].key)
-            grd_rank_replace_root(b->items, k, item);
+    for (int64_t first = k, end; first < b->n && k > 0; first = end) {
+        end = at_most(first + BLOCK, b->n);
+        if ((end - first == BLOCK ? range_of(b, first, BLOCK) : range_of(b, first, end - first)).most <= b->items[0].key)
+            continue;
+        for (int64_t i = first; i < end; i++) {
+            const struct grd_ranked item = ranked(b, i);
+            if (item.key > b->items[0].key)
+                grd_rank_replace_root(b->items, k, item);
+        }
     }
     grd_rank_sort_heap(b->items, k);
 }
 
-/* Of the elements equal to the one that was selected, the one that has as many of them before it as a stable sort would leave. */
-static void choose_stably(const struct grd_rank_block *b)
+/* ---- One element of the order ------------------------------------------------------------------------------------------------------------- */
+
+/* Moves the keys that have a certain digit to the front of a list of n, and returns how many they are. */
+INLINE int64_t keep_digit(W *keys, int64_t n, W least, int shift, W digit)
 {
-    struct grd_ranked *chosen = &b->items[b->first];
-    int64_t before = b->first;
-    for (int64_t i = 0; i < b->first; i++)
-        before -= b->items[i].key > chosen->key;
+    int64_t kept = 0;
+    for (int64_t i = 0; i < n; i++) {
+        const W key = keys[i];
+        keys[kept] = key;
+        kept += (W)(key - least) >> shift == digit;
+    }
+    return kept;
+}
+
+/* Returns the key at `nth`, from 0, of the ascending order of n keys, of which *ret_before are smaller and *ret_equal equal. Counts the keys by the highest digit
+ * that they differ in, keeps those whose digit the nth key has, and begins again with these until all are equal. The list is overwritten. */
+static W select_key(W *keys, int64_t n, int64_t nth, int64_t *ret_before, int64_t *ret_equal)
+{
+    const int64_t wanted = nth;
+    for (;;) {
+        W least = keys[0], most = keys[0];
+        for (int64_t i = 0; i < n; i++) {
+            least = keys[i] < least ? keys[i] : least;
+            most = keys[i] > most ? keys[i] : most;
+        }
+        if (least == most) {
+            *ret_before = wanted - nth;
+            *ret_equal = n;
+            return least;
+        }
+        int64_t counts[1 << DIGIT_BITS];
+        const int bits = bits_of((W)(most - least)), width = (int)at_most(bits, at_most(DIGIT_BITS, bits_of((uint64_t)n) - 1)),
+                  shift = bits - width;
+        memset(counts, 0, ((size_t)1 << width) * sizeof *counts);
+        for (int64_t i = 0; i < n; i++)
+            counts[(W)(keys[i] - least) >> shift]++;
+        W digit = 0;
+        for (; counts[digit] <= nth; digit++)
+            nth -= counts[digit];
+        n = keep_digit(keys, n, least, shift, digit);
+    }
+}
+
+/* Returns the place of the nth element, from 0, among those with this key. */
+static int64_t place_of(const struct grd_rank_block *b, W key, int64_t nth)
+{
+    int64_t first = 0, here = 0;
+    for (; b->n - first > BLOCK; first += BLOCK, nth -= here) {
+        here = 0;
+        for (int64_t i = 0; i < BLOCK; i++)
+            here += key_at(b, first + i) == key;
+        if (here > nth)
+            break;
+    }
+    while (key_at(b, first) != key || nth-- > 0)
+        first++;
+    return first;
+}
+
+/* Writes to items[first].index the place of the element at `first` of the order, which is descending: `stably`, of equal elements the one that a stable sort would
+ * put there, otherwise the one that PyTorch's kthvalue does. */
+static void choose(const struct grd_rank_block *b, bool stably)
+{
+    int64_t before, equal;
+    W *keys = (W *)b->items;
     for (int64_t i = 0; i < b->n; i++)
-        if (ranked(b, i).key == chosen->key && before-- == 0)
-            chosen->index = i;
+        keys[i] = (W)~key_at(b, i);
+    const W key = (W)~select_key(keys, b->n, b->first, &before, &equal);
+    if (stably || equal == 1) {
+        b->items[b->first].index = place_of(b, key, b->first - before);
+        return;
+    }
+    for (int64_t i = 0; i < b->n; i++)
+        b->items[i] = ranked(b, i);
+    grd_rank_kth(b->items, b->n, b->first);
 }
 
 static void arrange(const struct grd_rank_block *b)
 {
     if (b->kind == GRD_RANK_LARGEST && grd_rank_by_heap(b->n, b->kept)) {
         largest_by_heap(b);
+        return;
+    }
+    if (b->kind == GRD_RANK_MEDIAN || (b->kind == GRD_RANK_KTH && b->n >= LONG)) {
+        choose(b, b->kind == GRD_RANK_MEDIAN);
         return;
     }
     for (int64_t i = 0; i < b->n; i++)
@@ -99,75 +213,140 @@ static void arrange(const struct grd_rank_block *b)
         grd_rank_few_stably(b->items, b->n);
     else if (b->kind == GRD_RANK_LARGEST)
         grd_rank_largest(b->items, b->n, b->kept);
-    else if (b->kind == GRD_RANK_KTH)
+    else
         grd_rank_kth(b->items, b->n, b->first);
-    else {
-        grd_rank_nth(b->items, b->n, b->first);
-        choose_stably(b);
-    }
 }
 
 /* The place of the first NaN; n when there is none. */
 static int64_t first_nan(const struct grd_rank_block *b)
 {
     int64_t i = GRD_IS_FLOAT ? 0 : b->n;
-    while (i < b->n && !is_nan(load(element(b->in, b->stride, i))))
+    while (i < b->n && !is_nan(load(((const T *)b->in)[i])))
         i++;
     return i;
 }
 
-INLINE int bits_of(uint64_t x)
-{
-    return x > 0 ? 64 - __builtin_clzll(x) : 0;
-}
+/* The sorted words of a line. A word is the place of an element and, above it, as many bits of its key's difference from the least key as there is room for. */
+struct sorted_words {
+    const uint64_t *words;
+    uint64_t place; /* the bits that are a place */
+    uint64_t least;
+    int place_bits;
+    bool whole; /* all bits of the differences are there */
+};
 
-/* A word holds the place of an element, and above it as many bits of its key's difference from the least key as there is room for. Where the differences
- * have more bits, those come in turns, from the lowest on. */
-static const uint64_t *sorted_words(const struct grd_rank_block *b, uint64_t *ret_place)
+/* Differences of more bits than there is room for are sorted in several rounds, from the lowest bits on. */
+static struct sorted_words sorted_words(const struct grd_rank_block *b)
 {
-    uint64_t *words = (uint64_t *)b->items, *spare = words + b->n, least = UINT64_MAX, most = 0;
-    for (int64_t i = 0; i < b->n; i++) {
-        const uint64_t key = ranked(b, i).key;
-        least = key < least ? key : least;
-        most = key > most ? key : most;
-        words[i] = (uint64_t)i;
-    }
-    const int place_bits = bits_of((uint64_t)b->n - 1), room = 64 - place_bits, key_bits = bits_of(most - least);
+    uint64_t *words = (uint64_t *)b->items, *spare = words + b->n;
+    const struct range r = range_of(b, 0, b->n);
+    const int place_bits = bits_of((uint64_t)b->n - 1), room = 64 - place_bits, key_bits = bits_of((W)(r.most - r.least));
     const uint64_t place = ((uint64_t)1 << place_bits) - 1;
+    for (int64_t i = 0; i < b->n; i++)
+        words[i] = (uint64_t)(W)(key_at(b, i) - r.least) << place_bits | (uint64_t)i;
     for (int done = 0; done < key_bits; done += room) {
-        for (int64_t i = 0; i < b->n; i++) {
+        for (int64_t i = 0; i < b->n && done > 0; i++) {
             const uint64_t at = words[i] & place;
-            words[i] = (ranked(b, (int64_t)at).key - least) >> done << place_bits | at;
+            words[i] = (uint64_t)(W)(key_at(b, (int64_t)at) - r.least) >> done << place_bits | at;
         }
         uint64_t *sorted = grd_rank_words(words, spare, b->n, place_bits, (int)at_most(place_bits + key_bits - done, 64));
         spare = sorted == words ? spare : words;
         words = sorted;
     }
-    *ret_place = place;
-    return words;
+    return (struct sorted_words){words, place, r.least, place_bits, key_bits <= room};
 }
 
+/* Integers are computed from the words if those hold whole keys: the line would be read at random places. */
 static void sort_stably(const struct grd_rank_block *b)
 {
+    const struct sorted_words sorted = sorted_words(b);
+    const uint64_t *words = sorted.words;
     T *values = (T *)b->values;
-    uint64_t place;
-    const uint64_t *words = sorted_words(b, &place);
-    for (int64_t i = 0; i < b->n; i++) {
+    if (!GRD_IS_FLOAT && sorted.whole) {
+        const W base = (W)sorted.least, flip = b->flipped ? (W) ~(W)0 : 0;
+        for (int64_t i = 0; i < b->n; i++)
+            values[i * b->step] = (T)key_of((T)(((W)(words[i] >> sorted.place_bits) + base) ^ flip));
+    } else
+        for (int64_t i = 0; i < b->n; i++)
+            values[i * b->step] = ((const T *)b->in)[words[i] & sorted.place];
+    for (int64_t i = 0; i < b->n; i++)
+        b->indices[i * b->step] = (int64_t)(words[i] & sorted.place);
+}
+
+/* True if a sample of a line has no two equal elements. */
+static bool seem_to_differ(const struct grd_rank_block *b)
+{
+    const int64_t count = at_most(b->n / 8, SAMPLE), apart = b->n / count;
+    W some[SAMPLE];
+    bool equal = false;
+    for (int64_t i = 0; i < count; i++) {
+        some[i] = key_at(b, i * apart);
+        for (int64_t j = 0; j < i; j++)
+            equal |= some[j] == some[i];
+    }
+    return !equal;
+}
+
+/* Sorts n words, whose keys are the same but for the lowest bits, by these; false if two keys are the same. */
+static bool sort_alike(const struct grd_rank_block *b, uint64_t *words, int64_t n, uint64_t place)
+{
+    for (int64_t i = 1; i < n; i++) {
+        const uint64_t word = words[i];
+        const W key = key_at(b, (int64_t)(word & place));
+        int64_t j = i;
+        for (; j > 0 && key_at(b, (int64_t)(words[j - 1] & place)) > key; j--)
+            words[j] = words[j - 1];
+        if (j > 0 && key_at(b, (int64_t)(words[j - 1] & place)) == key)
+            return false;
+        words[j] = word;
+    }
+    return true;
+}
+
+/* Sorts a line whose elements all differ: there is but one order, in which every algorithm leaves them. Returns false, with nothing written, if it finds two that
+ * are equal, or many that are alike. The keys are sorted by so many of their highest bits that random ones rarely agree in these. */
+static bool sort_different(const struct grd_rank_block *descending)
+{
+    struct grd_rank_block ascending = *descending, *const b = &ascending;
+    const int64_t n = b->n;
+    T *values = (T *)b->values;
+    b->flipped = !b->flipped;
+    const struct range r = range_of(b, 0, n);
+    const int place_bits = bits_of((uint64_t)n - 1), key_bits = bits_of((W)(r.most - r.least)), wanted = 2 * place_bits + SPARE_BITS;
+    if (key_bits < wanted - SPARE_BITS / 2 || !seem_to_differ(b))
+        return false;
+    const int bits = (int)at_most(at_most(key_bits, wanted), 64 - place_bits), rest = key_bits - bits;
+    const uint64_t place = ((uint64_t)1 << place_bits) - 1;
+    uint64_t *words = (uint64_t *)b->items;
+    for (int64_t i = 0; i < n; i++)
+        words[i] = (uint64_t)(W)(key_at(b, i) - r.least) >> rest << place_bits | (uint64_t)i;
+    words = grd_rank_words(words, words + n, n, place_bits, place_bits + bits);
+    for (int64_t i = 1, alike = 1; i <= n; i++) {
+        if (i < n && words[i] >> place_bits == words[i - 1] >> place_bits) {
+            if (++alike > ALIKE || rest == 0)
+                return false;
+            continue;
+        }
+        if (alike > 1 && !sort_alike(b, words + i - alike, alike, place))
+            return false;
+        alike = 1;
+    }
+    for (int64_t i = 0; i < n; i++) {
         const int64_t index = (int64_t)(words[i] & place);
-        values[i * b->step] = element(b->in, b->stride, index);
+        values[i * b->step] = ((const T *)b->in)[index];
         b->indices[i * b->step] = index;
     }
+    return true;
 }
 
 /* Moves the mode to the front: the last item of the first of the longest runs. The key of NaN, which is no run, has all bits of the element's set. */
 static void find_mode(const struct grd_rank_block *b)
 {
     const uint64_t nan = GRD_IS_FLOAT ? UINT64_MAX >> (64 - 8 * sizeof(T)) : 0;
-    uint64_t place;
-    const uint64_t *words = sorted_words(b, &place);
+    const struct sorted_words sorted = sorted_words(b);
     struct grd_ranked last = {0}, mode = {0};
     for (int64_t i = 0, start = 0, longest = 0; i < b->n; i++) {
-        const struct grd_ranked item = ranked(b, (int64_t)(words[i] & place));
+        const struct grd_ranked item = ranked(b, (int64_t)(sorted.words[i] & sorted.place));
         start = i == 0 || item.key != last.key || (GRD_IS_FLOAT && item.key == nan) ? i : start;
         last = item;
         if (i - start + 1 > longest)
@@ -182,6 +361,8 @@ static void rank(const struct grd_rank_block *b)
         sort_stably(b);
         return;
     }
+    if (b->kind == GRD_RANK_SORT && b->n > FEW && sort_different(b))
+        return;
     T *values = (T *)b->values;
     const int64_t nan = b->kind == GRD_RANK_MEDIAN ? first_nan(b) : b->n;
     if (nan < b->n)
@@ -192,9 +373,39 @@ static void rank(const struct grd_rank_block *b)
         arrange(b);
     for (int64_t i = 0; i < b->kept; i++) {
         const int64_t index = b->items[b->first + i].index;
-        values[i * b->step] = element(b->in, b->stride, index);
+        values[i * b->step] = ((const T *)b->in)[index];
         b->indices[i * b->step] = index;
     }
+}
+
+/* By one digit of the keys after the other, from the lowest on. */
+static const void *sort(int64_t n, const void *in, void *to, void *spare)
+{
+    const T *from = in;
+    T *sorted = to, *other = spare;
+    const struct range r = range_of(&(struct grd_rank_block){.in = in}, 0, n);
+    const W least = r.least;
+    const int bits = n > 0 ? bits_of((W)(r.most - least)) : 0, most_width = n < MANY ? FEW_DIGIT_BITS : DIGIT_BITS,
+              digits = (bits + most_width - 1) / most_width;
+    const int width = digits > 0 ? (bits + digits - 1) / digits : 0;
+    const W mask = (W)(((uint64_t)1 << width) - 1);
+    for (int shift = 0; shift < bits; shift += width) {
+        int64_t at[1 << DIGIT_BITS], next = 0;
+        memset(at, 0, ((size_t)1 << width) * sizeof *at);
+        for (int64_t i = 0; i < n; i++)
+            at[(W)(key_of(from[i]) - least) >> shift & mask]++;
+        for (int64_t digit = 0; digit <= (int64_t)mask; digit++) {
+            const int64_t count = at[digit];
+            at[digit] = next;
+            next += count;
+        }
+        for (int64_t i = 0; i < n; i++)
+            sorted[at[(W)(key_of(from[i]) - least) >> shift & mask]++] = from[i];
+        from = sorted;
+        sorted = other;
+        other = (T *)(uintptr_t)from;
+    }
+    return from;
 }
 
 /* ---- Running extremes --------------------------------------------------------------------------------------------------------------------- */
@@ -250,113 +461,7 @@ static void extremes(const struct grd_extremes_block *b)
         extremes_of_line(b, false);
 }
 
-/* ---- Search --------------------------------------------------------------------------------------------------------------------------------- */
+#include "kernel/cpu/order_search.h"
 
-enum { LANES = 8, PIECE = 512 };
-
-/* True if `number` comes before the place that is searched. No branches: which way a search goes cannot be guessed. */
-INLINE bool passes(C number, C wanted, bool right)
-{
-    return (int)(right ? number <= wanted : number < wanted) | ((int)is_nan(wanted) & ((int)right | (int)!is_nan(number)));
-}
-
-/* The places of several wanted ones at once: all searches take equally many steps, so that they wait for memory together. */
-INLINE void search_lanes(const T *sorted, const int64_t *order, int64_t n, const T *wanted, int lanes, bool right, int64_t *ret_at)
-{
-    C x[LANES];
-    int64_t at[LANES];
-    for (int lane = 0; lane < lanes; lane++) {
-        x[lane] = load(wanted[lane]);
-        at[lane] = 0;
-    }
-    for (int64_t rest = n; rest > 0; rest /= 2) { /* of the numbers that come after those known to pass */
-        const int64_t half = (rest + 1) / 2;
-        for (int lane = 0; lane < lanes; lane++) {
-            const int64_t middle = at[lane] + half - 1;
-            const T number = sorted[order != NULL ? order[middle] : middle];
-            at[lane] += half & -(int64_t)passes(load(number), x[lane], right);
-        }
-    }
-    for (int lane = 0; lane < lanes; lane++)
-        ret_at[lane] = at[lane];
-}
-
-INLINE void search_all(const struct grd_search_block *b, const int64_t *order, bool right)
-{
-    const T *wanted = b->wanted;
-    for (int64_t i = 0; i < b->count;) {
-        int64_t at[LANES];
-        if (b->count - i < LANES && b->count >= LANES)
-            i = b->count - LANES; /* some a second time */
-        const int lanes = b->count - i < LANES ? 1 : LANES;
-        if (lanes == LANES)
-            search_lanes(b->sorted, order, b->n, wanted + i, LANES, right, at);
-        else
-            search_lanes(b->sorted, order, b->n, wanted + i, 1, right, at);
-        for (int lane = 0; lane < lanes; lane++, i++) {
-            if (b->narrow)
-                ((int32_t *)b->to)[i] = (int32_t)at[lane];
-            else
-                ((int64_t *)b->to)[i] = at[lane];
-        }
-    }
-}
-
-static void search(const struct grd_search_block *b)
-{
-    if (b->order != NULL)
-        search_all(b, b->order, b->right);
-    else if (b->right)
-        search_all(b, NULL, true);
-    else
-        search_all(b, NULL, false);
-}
-
-/* NaN equals nothing. */
-static void find_one_by_one(int64_t n, const T *numbers, int64_t count, const T *wanted, bool opposite, bool *to)
-{
-    for (int64_t first = 0; first < count; first += PIECE) {
-        const int64_t length = at_most(count - first, PIECE);
-        C x[PIECE];
-        bool found[PIECE] = {false};
-        for (int64_t i = 0; i < length; i++)
-            x[i] = load(wanted[first + i]);
-        for (int64_t k = 0; k < n; k++) {
-            const C number = load(numbers[k]);
-            for (int64_t i = 0; i < length; i++)
-                found[i] |= x[i] == number;
-        }
-        for (int64_t i = 0; i < length; i++)
-            to[first + i] = found[i] != opposite;
-    }
-}
-
-static void find(int64_t n, const void *numbers, int64_t count, const void *wanted, bool opposite, bool *to)
-{
-    const T *sorted = numbers, *x = wanted;
-    int64_t at[PIECE];
-    if (grd_is_few(n)) {
-        find_one_by_one(n, numbers, count, wanted, opposite, to);
-        return;
-    }
-    for (int64_t first = 0; first < count; first += PIECE) {
-        const int64_t length = at_most(count - first, PIECE);
-        search(&(struct grd_search_block){.n = n, .count = length, .sorted = sorted, .wanted = x + first, .to = at});
-        for (int64_t i = 0; i < length; i++)
-            to[first + i] = (at[i] < n && load(sorted[at[i]]) == load(x[first + i])) != opposite;
-    }
-}
-
-static int64_t runs(int64_t n, const void *sorted, int64_t *starts)
-{
-    const T *x = sorted;
-    int64_t found = 0;
-    for (int64_t i = 0; i < n; i++) {
-        starts[found] = i;
-        found += i == 0 || load(x[i]) != load(x[i - 1]);
-    }
-    starts[found] = n;
-    return found;
-}
-
-const struct grd_order_row GRD_TYPED(grd_order_row) = {.rank = rank, .extremes = extremes, .search = search, .find = find, .runs = runs};
+const struct grd_order_row GRD_TYPED(grd_order_row) = {
+    .rank = rank, .sort = sort, .extremes = extremes, .search = search, .find = find, .runs = runs};

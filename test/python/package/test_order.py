@@ -44,11 +44,96 @@ def test_order(dtype, sizes):
     same(program)
 
 
+def views(x):
+    """A tensor of two dimensions, and views of it whose lines lie apart in other ways."""
+    return x, x.t(), x[:, ::2], x[::3].t()
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_lines_that_lie_apart(dtype):
+    """Wider than the tiles they are brought together in, and not a multiple of them."""
+    def program(torch):
+        results = []
+        for y in views(numbers(torch, dtype, (230, 70), f"apart {dtype}")):
+            for dim in (0, 1):
+                results += [*torch.sort(y, dim), *torch.sort(y, dim=dim, descending=True, stable=True)]
+                if dtype != "bool":
+                    results += [*torch.topk(y, 3, dim), *torch.topk(y, 1, dim, largest=False), *torch.kthvalue(y, 30, dim), *torch.median(y, dim), *torch.kthvalue(y, 1, dim, keepdim=True)]
+                if "float" not in dtype:
+                    results += [torch.cumsum(y, dim), torch.cumprod(y, dim)]
+        return [described(r) for r in results]
+
+    same(program)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "int64", "int32"])
+@pytest.mark.parametrize("n", [1, 2, 50, 191, 192, 3000, 70000])
+def test_elements_that_differ(dtype, n):
+    """The k-th is then found by digits alone, wide and narrow ones."""
+    def program(torch):
+        results, pick = [], random.Random(f"{dtype} {n}")
+        for most in (n, 1 << 31) if "int" in dtype else (n, 1 << 23):
+            line = torch.tensor(pick.sample(range(-most, most), n), dtype=torch.float64)
+            x = (line / 8 if "float" in dtype else line).to(getattr(torch, dtype))
+            results += [*torch.median(x, 0), *torch.sort(x), *torch.topk(x, min(n, 7)), torch.unique(x)]
+            for k in {1, (n + 2) // 3, n}:
+                results += torch.kthvalue(x, k, 0)
+        return [described(r) for r in results]
+
+    same(program)
+
+
+@pytest.mark.parametrize("dtype", ["float64", "int64"])
+@pytest.mark.parametrize("n", [60, 400, 5000])
+def test_keys_that_agree_in_their_highest_bits(dtype, n):
+    """Some pairs of neighbours, and too many: one number far away makes the others' differences small."""
+    def program(torch):
+        results, pick = [], random.Random(f"alike {n}")
+        for most in (1 << 40, 1 << 60):
+            numbers = [pick.randrange(1 << 40, 1 << 52) for _ in range(n - 20)]
+            numbers += [number + 1 for number in numbers[:15]] + [numbers[20] + 2, numbers[20] + 1, -most, most, 3]
+            x = torch.tensor(pick.sample(numbers, n), dtype=getattr(torch, dtype))
+            for y in (x, torch.cat((x, x[:1])), torch.stack((x, x.flip(0)), 1)):
+                results += [*torch.sort(y, 0), *torch.sort(y, dim=0, descending=True), *torch.sort(y, dim=0, stable=True)]
+        return [described(r) for r in results]
+
+    same(program)
+
+
+def test_cumsum_over_lines_that_lie_apart():
+    def program(torch):
+        x = torch.arange(230 * 70, dtype=torch.float64).reshape(230, 70) % 97
+        return [described(torch.cumsum(y.to(getattr(torch, dtype)), dim)) for dtype in ("float32", "float64") for y in views(x) for dim in (0, 1)]
+
+    same(program)
+
+
+@pytest.mark.parametrize("often", [2, 50, 3000])
+def test_masks(often):
+    """Bits that are set at random, some in eight, and hardly any; as lists and as places, to read and to write."""
+    def program(torch):
+        results = []
+        for sizes in ((4001,), (70, 61), (9, 20, 30), (130, 1)):
+            x = numbers(torch, "int64", sizes, f"{sizes}")
+            mask = (torch.arange(x.numel()) * 7919 % often == 1).reshape(sizes)
+            results += [x[mask], torch.masked_select(x, mask), torch.nonzero(mask), *torch.nonzero(mask, as_tuple=True), x[..., ::2][mask[..., ::2]], x.to(torch.uint8)[mask], x.double()[mask]]
+            if x.ndim > 1:
+                results += [x[mask.any(-1)], x[:, mask.any(0)], x.transpose(0, 1)[mask.transpose(0, 1)], x.flip(0)[mask]]
+            for y in (x.clone(), x.transpose(0, -1).clone().transpose(0, -1), torch.stack((x, x), -1)[..., 0]):
+                y[mask] = -1
+                results.append(y)
+                y[mask] = torch.arange(int(mask.sum()))
+                results.append(y)
+        return [described(r) for r in results]
+
+    same(program)
+
+
 @pytest.mark.parametrize("dtype", DTYPES[:-1])
 def test_search(dtype):
     def program(torch):
         results = []
-        for n in (0, 1, 16, 17, 3000):
+        for n in (0, 1, 16, 17, 64, 65, 3000):
             wanted, among = numbers(torch, dtype, (5, 1001), f"wanted {dtype}"), numbers(torch, dtype, (n,), f"among {n}")
             results += [torch.isin(wanted, among), torch.isin(wanted.t(), among, invert=True)]
             line = torch.sort(among[among == among]).values
@@ -67,6 +152,7 @@ def test_places_of_runs_and_counts():
             for n in (0, 1, 5000):
                 x = numbers(torch, "int64", (n,), f"{dtype} {n}").to(getattr(torch, dtype))
                 results += torch.unique(x, return_inverse=True, return_counts=True)
+                results += [torch.unique(x), *torch.unique(x * (-1 if dtype == "float32" else 1), return_counts=True)]
                 results += torch.unique_consecutive(x, return_inverse=True, return_counts=True)
                 results += [torch.nonzero(x), torch.bincount(x.to(torch.int64), minlength=7)]
         return [described(r) for r in results]

@@ -1,0 +1,150 @@
+/* Search in sorted numbers, membership, and runs of equal ones; a part of order.c. */
+#ifndef GRD_KERNEL_CPU_ORDER_SEARCH_H
+#define GRD_KERNEL_CPU_ORDER_SEARCH_H
+
+enum { LANES = 8, PIECE = 512, COUNTED = 64 };
+
+/* True if `number` comes before the place that is searched. `nan`, a constant: the wanted one may be NaN. */
+INLINE bool passes(C number, C wanted, bool right, bool nan)
+{
+    const bool does = right ? number <= wanted : number < wanted;
+    return nan ? (int)does | ((int)is_nan(wanted) & ((int)right | (int)!is_nan(number))) : does;
+}
+
+/* The places of several wanted ones at once: all searches take equally many steps, so that they wait for memory together. No branches: which way a search goes
+ * cannot be guessed. */
+INLINE void search_lanes(const T *sorted, const int64_t *order, int64_t n, const C *wanted, bool right, bool nan, int64_t *at)
+{
+    for (int64_t rest = n; rest > 0; rest /= 2) { /* of the numbers that come after those known to pass */
+        const int64_t half = (rest + 1) / 2;
+        UNROLLED for (int lane = 0; lane < LANES; lane++)
+        {
+            const int64_t middle = at[lane] + half - 1;
+            const T number = sorted[order != NULL ? order[middle] : middle];
+            at[lane] += half & -(int64_t)passes(load(number), wanted[lane], right, nan);
+        }
+    }
+}
+
+/* Lanes that are too many search for 0. */
+INLINE void search_all(const struct grd_search_block *b, const int64_t *order, bool right)
+{
+    for (int64_t first = 0; first < b->count; first += LANES) {
+        const int64_t lanes = at_most(b->count - first, LANES);
+        const T *some = (const T *)b->wanted + first;
+        T last[LANES] = {0};
+        C wanted[LANES];
+        int64_t at[LANES] = {0};
+        bool nan = false;
+        if (lanes < LANES)
+            some = memcpy(last, some, (size_t)lanes * sizeof *some);
+        UNROLLED for (int lane = 0; lane < LANES; lane++)
+        {
+            wanted[lane] = load(some[lane]);
+            nan |= is_nan(wanted[lane]);
+        }
+        if (nan)
+            search_lanes(b->sorted, order, b->n, wanted, right, true, at);
+        else
+            search_lanes(b->sorted, order, b->n, wanted, right, false, at);
+        for (int64_t lane = 0; lane < lanes; lane++) {
+            if (b->narrow)
+                ((int32_t *)b->to)[first + lane] = (int32_t)at[lane];
+            else
+                ((int64_t *)b->to)[first + lane] = at[lane];
+        }
+    }
+}
+
+/* The place of each wanted one is the number of numbers before it: a few of them are compared in less time than a search takes. NaN, as a wanted one, is not
+ * below any number, and NaN among the numbers, the last of them, is not before any other. */
+INLINE void count_all(const struct grd_search_block *b, bool right)
+{
+    const T *numbers = b->sorted;
+    int64_t n = b->n;
+    while (n > 0 && is_nan(load(numbers[n - 1])))
+        n--;
+    for (int64_t first = 0; first < b->count; first += PIECE) {
+        const int64_t length = at_most(b->count - first, PIECE);
+        C x[PIECE];
+        W at[PIECE] = {0};
+        for (int64_t i = 0; i < length; i++)
+            x[i] = load(((const T *)b->wanted)[first + i]);
+        for (int64_t k = 0; k < n; k++) {
+            const C number = load(numbers[k]);
+            for (int64_t i = 0; i < length; i++)
+                at[i] = (W)(at[i] + (right ? !(number > x[i]) : !(number >= x[i])));
+        }
+        for (int64_t i = 0; i < length; i++) {
+            const int64_t place = right && is_nan(x[i]) ? b->n : (int64_t)at[i];
+            if (b->narrow)
+                ((int32_t *)b->to)[first + i] = (int32_t)place;
+            else
+                ((int64_t *)b->to)[first + i] = place;
+        }
+    }
+}
+
+static void search(const struct grd_search_block *b)
+{
+    if (b->order == NULL && b->n <= COUNTED) {
+        if (b->right)
+            count_all(b, true);
+        else
+            count_all(b, false);
+    } else if (b->order != NULL)
+        search_all(b, b->order, b->right);
+    else if (b->right)
+        search_all(b, NULL, true);
+    else
+        search_all(b, NULL, false);
+}
+
+/* NaN equals nothing. */
+static void find_one_by_one(int64_t n, const T *numbers, int64_t count, const T *wanted, bool opposite, bool *to)
+{
+    for (int64_t first = 0; first < count; first += PIECE) {
+        const int64_t length = at_most(count - first, PIECE);
+        C x[PIECE];
+        bool found[PIECE] = {false};
+        for (int64_t i = 0; i < length; i++)
+            x[i] = load(wanted[first + i]);
+        for (int64_t k = 0; k < n; k++) {
+            const C number = load(numbers[k]);
+            for (int64_t i = 0; i < length; i++)
+                found[i] |= x[i] == number;
+        }
+        for (int64_t i = 0; i < length; i++)
+            to[first + i] = found[i] != opposite;
+    }
+}
+
+static void find(int64_t n, const void *numbers, int64_t count, const void *wanted, bool opposite, bool *to)
+{
+    const T *sorted = numbers, *x = wanted;
+    int64_t at[PIECE];
+    if (grd_is_few(n)) {
+        find_one_by_one(n, numbers, count, wanted, opposite, to);
+        return;
+    }
+    for (int64_t first = 0; first < count; first += PIECE) {
+        const int64_t length = at_most(count - first, PIECE);
+        search(&(struct grd_search_block){.n = n, .count = length, .sorted = sorted, .wanted = x + first, .to = at});
+        for (int64_t i = 0; i < length; i++)
+            to[first + i] = (at[i] < n && load(sorted[at[i]]) == load(x[first + i])) != opposite;
+    }
+}
+
+static int64_t runs(int64_t n, const void *sorted, int64_t *starts)
+{
+    const T *x = sorted;
+    int64_t found = 0;
+    for (int64_t i = 0; i < n; i++) {
+        starts[found] = i;
+        found += i == 0 || load(x[i]) != load(x[i - 1]);
+    }
+    starts[found] = n;
+    return found;
+}
+
+#endif
