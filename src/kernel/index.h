@@ -48,6 +48,7 @@ struct grd_index_kernels {
     void (*range)(int64_t n, const int64_t *values, int64_t *low, int64_t *high);
     /* data: int64 offsets and indices; params: struct grd_indexed_dim. offset += stride * index */
     grd_loop_kernel *add_offsets;
+    void (*prefetch)(int64_t bytes, const char *data); /* asks for memory that will be read or written soon */
     /* inverse[places[i]] = r for i from starts[r] to starts[r + 1] */
     void (*number_runs)(int64_t runs, const int64_t *starts, const int64_t *places, int64_t *inverse);
     void (*coordinates)(const struct grd_coordinates_block *block);

@@ -17,7 +17,8 @@
 
 /* What index tensors say about a tensor. */
 struct places {
-    grd_tensor *index[GRD_MAX_DIMS];   /* of each dimension; NULL: all of it. A mask has become an index for each of its dimensions */
+    grd_tensor *index[GRD_MAX_DIMS]; /* of each dimension; NULL: all of it. A mask has become an index for each of its dimensions … */
+    int64_t joined[GRD_MAX_DIMS]; /* … or one for the last of them, whose size is then this one; 0: the dimension's own; -1: not the last */
     int64_t sizes[GRD_MAX_DIMS], n;    /* what the index tensors broadcast to */
     int64_t count;                     /* elements of that */
     int64_t left[GRD_MAX_DIMS], nleft; /* the dimensions without an index */
@@ -50,8 +51,19 @@ static bool check_one(const grd_tensor *self, const grd_tensor *index, int64_t d
     return true;
 }
 
-/* Gives every dimension its index tensor. Without `dims` they are the first ones. */
-static bool assign(const grd_tensor *self, grd_tensors indices, grd_dims dims, struct places *p)
+/* Makes one index of a mask, in elements of all its dimensions together: those are contiguous. */
+static void join(struct places *p, int64_t dim, grd_tensor *mask)
+{
+    grd_tensor *flat = op_nonzero(op_reshape(mask, grd_dims(-1)));
+    flat = grd_pending() ? flat : op_select(flat, 1, 0);
+    for (int64_t k = 0; k < mask->ndim; k++) {
+        p->index[dim + k] = flat;
+        p->joined[dim + k] = k + 1 < mask->ndim ? -1 : mask->numel;
+    }
+}
+
+/* Gives every dimension its index tensor. Without `dims` they are the first ones. `joins`: self is contiguous. */
+static bool assign(const grd_tensor *self, grd_tensors indices, grd_dims dims, bool joins, struct places *p)
 {
     if (dims.data != NULL && dims.n != indices.n)
         return grd_raise(GRD_ERROR_VALUE, "%lld dimensions are named for %lld index tensors", (long long)dims.n, (long long)indices.n);
@@ -68,6 +80,12 @@ static bool assign(const grd_tensor *self, grd_tensors indices, grd_dims dims, s
         next = dim + (is_mask(index) ? index->ndim : 1);
         if (!is_mask(index)) {
             p->index[dim] = index;
+            continue;
+        }
+        if (joins && index->ndim > 1) {
+            join(p, dim, index);
+            if (grd_pending())
+                return false;
             continue;
         }
         grd_tensor *coordinates = op_nonzero(index);
@@ -129,9 +147,9 @@ static int64_t place_of(const grd_tensor *self, const struct places *p)
 /* ---- Where the elements are --------------------------------------------------------------------------------------------------------- */
 
 /* Adds the offsets that one dimension's index names to a list of them. */
-static void add_dimension(const grd_tensor *self, int64_t dim, const struct grd_indices *indices, const struct places *p, char *offsets)
+static void add_dimension(const struct grd_indexed_dim *dim, const struct grd_indices *indices, const struct places *p, int64_t ndim,
+                          char *offsets)
 {
-    const int64_t ndim = p->index[dim]->ndim;
     int64_t own[GRD_MAX_DIMS], strides[GRD_MAX_DIMS] = {0};
     grd_shape_contiguous_strides(grd_dims_from(p->sizes, p->n), own);
     for (int64_t i = 0; i < p->n; i++)
@@ -141,7 +159,7 @@ static void add_dimension(const grd_tensor *self, int64_t dim, const struct grd_
     struct grd_iter it;
     grd_iter_raw(&it, grd_dims_from(p->sizes, p->n), 2, (char *const[]){offsets, (char *)(uintptr_t)indices->data},
                  (const int64_t *const[]){own, strides});
-    grd_iter_run(&it, grd_kernels->index->add_offsets, &(struct grd_indexed_dim){self->sizes[dim], self->strides[dim]});
+    grd_iter_run(&it, grd_kernels->index->add_offsets, dim);
 }
 
 /* True unless an index names elements of a dimension that has none, whatever the other sizes are. */
@@ -170,25 +188,28 @@ static bool locate(const grd_tensor *self, struct places *p)
     if (names_nothing(self, p))
         return true;
     for (int64_t dim = 0; dim < self->ndim; dim++)
-        indexed += p->index[dim] != NULL;
+        indexed += p->index[dim] != NULL && p->joined[dim] >= 0;
     for (int64_t dim = 0; dim < self->ndim; dim++) {
         struct grd_indices indices;
-        if (p->index[dim] == NULL)
+        const bool joined = p->joined[dim] > 0; /* then a stride of self that tells nothing may be any */
+        const int64_t size = joined ? p->joined[dim] : self->sizes[dim];
+        const int64_t stride = joined ? grd_sizes_product(self->sizes + dim + 1, self->ndim - dim - 1) : self->strides[dim];
+        if (p->index[dim] == NULL || p->joined[dim] < 0)
             continue;
         if (!grd_read_indices(p->index[dim], &indices))
             return false;
-        if (!grd_indices_in_range(&indices, -self->sizes[dim], self->sizes[dim]))
-            return grd_raise_out_of_bounds(GRD_ERROR_INDEX, &indices, dim, self->sizes[dim]);
-        if (indexed == 1 && indices.unique == p->count && grd_indices_in_range(&indices, 0, self->sizes[dim])) {
+        if (!grd_indices_in_range(&indices, -size, size))
+            return grd_raise_out_of_bounds(GRD_ERROR_INDEX, &indices, dim, size);
+        if (indexed == 1 && indices.unique == p->count && grd_indices_in_range(&indices, 0, size)) {
             p->list = indices;
-            p->step = grd_byte_stride(self, dim);
+            p->step = stride * self->itemsize;
             return true;
         }
         if (offsets == NULL)
             offsets = grd_new_zeros(grd_dims(p->count), GRD_INT64, GRD_CPU)->data;
         if (grd_pending())
             return false;
-        add_dimension(self, dim, &indices, p, offsets);
+        add_dimension(&(struct grd_indexed_dim){size, stride}, &indices, p, p->index[dim]->ndim, offsets);
     }
     static const int64_t here = 0;
     p->list.data = indexed > 0 ? (const int64_t *)(const void *)offsets : &here;
@@ -212,11 +233,12 @@ static bool check_devices(const grd_tensor *self, grd_tensors indices)
     return true;
 }
 
-/* Everything about the places but where they are. Reads masks. */
-static bool find_places(const grd_tensor *self, grd_tensors indices, grd_dims dims, struct places *p)
+/* Everything about the places of self, and of out, which may be NULL, but where they are. Reads masks. */
+static bool find_places(const grd_tensor *self, const grd_tensor *out, grd_tensors indices, grd_dims dims, struct places *p)
 {
+    const bool joins = grd_has(self, GRD_FLAG_CONTIGUOUS) && (out == NULL || grd_has(out, GRD_FLAG_CONTIGUOUS));
     *p = (struct places){.count = 1};
-    if (!assign(self, indices, dims, p) || !broadcast(self, p))
+    if (!assign(self, indices, dims, joins, p) || !broadcast(self, p))
         return false;
     p->at = place_of(self, p);
     for (int64_t dim = 0; dim < self->ndim; dim++)
@@ -318,13 +340,14 @@ bool plan_index(struct grd_plan *p, grd_tensor *self, grd_tensors indices, grd_d
     if (!check_devices(self, indices) || !grd_plan_reads(p, self))
         return false;
     return has_mask(indices) ? grd_check_has_data(self)
-                             : find_places(self, indices, dims, places_of(p)) && plan_selection(p, self, places_of(p));
+                             : find_places(self, p->out, indices, dims, places_of(p)) && plan_selection(p, self, places_of(p));
 }
 
 bool check_index(struct grd_plan *p, grd_tensor *self, grd_tensors indices, grd_dims dims)
 {
     struct places *places = places_of(p);
-    return (!has_mask(indices) || (find_places(self, indices, dims, places) && plan_selection(p, self, places))) && locate(self, places);
+    return (!has_mask(indices) || (find_places(self, p->out, indices, dims, places) && plan_selection(p, self, places))) &&
+           locate(self, places);
 }
 
 void run_index(const struct grd_plan *p)
@@ -387,7 +410,7 @@ bool plan_index_put(struct grd_plan *p, grd_tensor *self, grd_tensors indices, g
     if (!grd_check_apart(p->out, indices) || !check_devices(self, indices))
         return false;
     if (has_mask(indices) ? !grd_check_has_data(self)
-                          : !find_places(self, indices, dims, places_of(p)) || !check_values(self, values, places_of(p)))
+                          : !find_places(self, p->out, indices, dims, places_of(p)) || !check_values(self, values, places_of(p)))
         return false;
     p->repeats = p->any_strides = true;
     p->prepare = locate_result;
@@ -399,7 +422,7 @@ bool check_index_put(struct grd_plan *p, grd_tensor *self, grd_tensors indices, 
 {
     (void)accumulate;
     struct places *places = places_of(p);
-    if (has_mask(indices) && !(find_places(self, indices, dims, places) && check_values(self, values, places)))
+    if (has_mask(indices) && !(find_places(self, p->out, indices, dims, places) && check_values(self, values, places)))
         return false;
     p->in[1] = flattened(self, p->in[1], (struct put *)(void *)p->state);
     return !grd_pending();

@@ -4,6 +4,7 @@
  * the number of threads. */
 #include "op/indexed.h"
 
+#include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -15,7 +16,11 @@
 
 enum {
     ELEMENTS_GRAIN = 16 * 1024,
-    ROW_PIECE = 4096 /* of a long inner dimension that is one unit of work */
+    CHECK_GRAIN = 64 * 1024,
+    ROW_PIECE = 4096,     /* of a long inner dimension that is one unit of work */
+    MOST_ROW = 32 * 1024, /* bytes: less than the first cache holds */
+    CACHE_LINE = 64,
+    SHARED_PIECE = 512 /* of one whose units each go through all of the indexed dimension: shorter ones are mostly calls */
 };
 
 /* ---- Indices ------------------------------------------------------------------------------------------------------------- */
@@ -63,12 +68,27 @@ bool grd_read_indices(grd_tensor *index, struct grd_indices *ret)
     return true;
 }
 
+/* A range that all of some indices are to be in. */
+struct range {
+    const int64_t *indices;
+    int64_t low, high;
+    atomic_bool left;
+};
+
+static void check_some(int64_t begin, int64_t end, void *context)
+{
+    struct range *r = context;
+    if (grd_kernels->index->check(end - begin, r->indices + begin, r->low, r->high) >= 0)
+        atomic_store_explicit(&r->left, true, memory_order_relaxed);
+}
+
 bool grd_indices_in_range(struct grd_indices *indices, int64_t low, int64_t high)
 {
-    int64_t position = grd_kernels->index->check(indices->unique, indices->data, low, high);
-    if (position >= 0)
-        indices->first_bad = indices->data[position];
-    return position < 0;
+    struct range range = {.indices = indices->data, .low = low, .high = high};
+    grd_parallel_for(0, indices->unique, CHECK_GRAIN, check_some, &range);
+    if (range.left)
+        indices->first_bad = indices->data[grd_kernels->index->check(indices->unique, indices->data, low, high)];
+    return !range.left;
 }
 
 bool grd_raise_out_of_bounds(grd_error_code code, const struct grd_indices *indices, int64_t dim, int64_t size)
@@ -145,6 +165,8 @@ static void run_unit(const struct grd_indexed *x, int64_t unit)
         for (int operand = 0; operand < GRD_OPERANDS; operand++)
             data[operand] += at * x->strides[operand][i];
     }
+    if (x->row > 0)
+        grd_kernels->index->prefetch(x->row, data[x->in_order ? GRD_RESULT : GRD_SOURCE]);
     for (int64_t k = loops ? x->sizes[x->dim] : 1; k > 0; k--) {
         x->kernel(length, data, strides, &x->step);
         for (int operand = 0; loops && operand < GRD_OPERANDS; operand++)
@@ -182,11 +204,14 @@ void grd_indexed_run(struct grd_indexed *x)
     bool whole = x->in_order && x->dim == x->inner, loops = x->in_order && x->dim >= 0 && !whole;
     int64_t length = x->sizes[x->inner], units = 1;
     /* When one thread must do all of dim, threads share the inner dimension instead. */
-    x->piece = whole ? length : loops ? (length / 8 > 16 ? length / 8 : 16) : ROW_PIECE;
+    x->piece = whole ? length : loops ? (length / 8 > SHARED_PIECE ? length / 8 : SHARED_PIECE) : ROW_PIECE;
     x->pieces = (length - 1) / x->piece + 1;
     for (int64_t i = 0; i < x->n; i++)
         if (i != x->inner && !(loops && i == x->dim))
             units *= x->sizes[i];
+    /* A row that is read or written at random places is asked for in one go, if most of it is needed: the hardware would not foresee these places. */
+    if (x->dim != x->inner || x->row > MOST_ROW || length * CACHE_LINE < x->row)
+        x->row = 0;
     int64_t work = (length < x->piece ? length : x->piece) * (loops ? x->sizes[x->dim] : 1);
     if (is_repeated(x)) {
         run_units(0, units * x->pieces, x);
@@ -212,6 +237,7 @@ void grd_indexed_elements(struct grd_indexed *x, const grd_tensor *places, int o
     x->data[GRD_INDEX] = (char *)(uintptr_t)indices->data;
     grd_indexed_operand(x, operand, places);
     x->step = places->ndim > 0 ? grd_byte_stride(places, dim) : 0;
+    x->row = x->step == places->itemsize ? places->sizes[dim] * x->step : 0;
     x->strides[operand][dim] = 0;
 }
 
@@ -227,6 +253,7 @@ void grd_indexed_slices(struct grd_indexed *x, const grd_tensor *places, int ope
     x->data[GRD_INDEX] = (char *)(uintptr_t)indices->data;
     grd_indexed_operand(x, operand, places);
     x->step = places->ndim > 0 ? grd_byte_stride(places, dim) : 0;
+    x->row = x->step == places->itemsize ? places->sizes[dim] * x->step : 0;
     x->strides[operand][dim] = 0;
 }
 

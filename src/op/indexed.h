@@ -36,6 +36,7 @@ enum { GRD_RESULT, GRD_SOURCE, GRD_INDEX, GRD_OPERANDS };
 struct grd_indexed {
     grd_loop_kernel *kernel;
     int64_t step;   /* bytes between elements of the operand the index points into, along its indexed dimension */
+    int64_t row;    /* bytes of the indexed dimension, if its elements follow each other; otherwise 0 */
     bool in_order;  /* positions along dim must be visited in order, by one thread */
     int64_t dim, n; /* n: dimensions */
     int64_t sizes[GRD_MAX_DIMS + 2], strides[GRD_OPERANDS][GRD_MAX_DIMS + 2]; /* bytes */

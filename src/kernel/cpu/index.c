@@ -57,6 +57,12 @@ static void add_offsets(int64_t n, char *const *data, const int64_t *strides, co
     }
 }
 
+static void prefetch(int64_t bytes, const char *data)
+{
+    for (int64_t at = 0; at < bytes; at += 64)
+        __builtin_prefetch(data + at);
+}
+
 static void number_runs(int64_t runs, const int64_t *starts, const int64_t *places, int64_t *inverse)
 {
     for (int64_t run = 0; run < runs; run++)
@@ -113,11 +119,16 @@ INLINE void at_indices(int64_t n, char *const *data, const int64_t *strides, con
         row(n, to + at * to_step, strides[0], from + at * from_step, strides[1], act, size);
         return;
     }
-    /* Locals, since what is written might be the strides. Mostly one line of indices reads a line, or writes one. */
+    /* Locals, since what is written might be the strides. Mostly one line of indices reads a line of neighbours, or writes one. */
     const int64_t to_stride = strides[0], from_stride = strides[1], index_stride = strides[2];
-    if (indexed == SOURCE && to_stride == size && from_stride == 0 && index_stride == sizeof(int64_t))
+    const bool listed = index_stride == sizeof(int64_t), reads = to_stride == size && from_stride == 0;
+    if (indexed == SOURCE && listed && reads && step == size)
+        at_each(n, to, size, 0, from, 0, size, index, sizeof(int64_t), act);
+    else if (indexed == SOURCE && listed && reads)
         at_each(n, to, size, 0, from, 0, step, index, sizeof(int64_t), act);
-    else if (indexed == RESULT && to_stride == 0 && from_stride == size && index_stride == sizeof(int64_t))
+    else if (indexed == RESULT && listed && to_stride == 0 && from_stride == size && step == size)
+        at_each(n, to, 0, size, from, size, 0, index, sizeof(int64_t), act);
+    else if (indexed == RESULT && listed && to_stride == 0 && from_stride == size)
         at_each(n, to, 0, step, from, size, 0, index, sizeof(int64_t), act);
     else
         at_each(n, to, to_stride, to_step, from, from_stride, from_step, index, index_stride, act);
@@ -153,35 +164,62 @@ static int64_t count(int64_t n, const uint8_t *mask)
     return total;
 }
 
-/* Moves the elements where the mask is set to or from a list of their own, on side `dense`; the other side has a place for each. */
-INLINE int64_t move_masked(int64_t n, const uint8_t *mask, char *to, const char *from, enum side dense, act_function *move, int64_t size)
+/* Returns the number of elements up to the last set one. Until then a list of what is set has room for one more element. So the loops below write every
+ * element to the list, and count it only if it is set: a branch on a random mask would be mispredicted half of the time. */
+INLINE int64_t set_end(int64_t n, const uint8_t *mask)
 {
-    int64_t moved = 0;
-    for (int64_t i = 0; i < n; i++) {
-        if (!mask[i])
-            continue;
-        move(to + (dense == RESULT ? moved : i) * size, from + (dense == SOURCE ? moved : i) * size);
-        moved++;
-    }
-    return moved;
+    while (n > 0 && !mask[n - 1])
+        n--;
+    return n;
 }
 
-/* The position is counted like an odometer, so that nothing is divided per element. */
+INLINE bool are_eight_unset(const uint8_t *mask)
+{
+    uint64_t eight;
+    memcpy(&eight, mask, sizeof eight);
+    return eight == 0;
+}
+
+/* Writes first + i for each i at which the mask is set; returns how many numbers those are. */
+static int64_t number_set(int64_t n, const uint8_t *mask, int64_t first, int64_t *to)
+{
+    int64_t found = 0, i = 0;
+    n = set_end(n, mask);
+    for (; i + 8 <= n; i += 8) {
+        if (are_eight_unset(mask + i))
+            continue;
+        UNROLLED for (int k = 0; k < 8; k++)
+        {
+            to[found] = first + i + k;
+            found += mask[i + k] != 0;
+        }
+    }
+    for (; i < n; i++) {
+        to[found] = first + i;
+        found += mask[i] != 0;
+    }
+    return found;
+}
+
+/* Takes one row of the last dimension after the other: within it the other coordinates do not change. */
 static void coordinates(const struct grd_coordinates_block *b)
 {
-    int64_t at[GRD_MAX_DIMS], *row = b->to;
-    for (int64_t d = b->ndim - 1, rest = b->first; d >= 0; d--) {
+    const int64_t last = b->ndim - 1;
+    int64_t at[GRD_MAX_DIMS], *to = b->to;
+    for (int64_t d = last, rest = b->first; d >= 0; d--) {
         at[d] = rest % b->sizes[d];
         rest /= b->sizes[d];
     }
-    for (int64_t i = 0; i < b->n; i++) {
-        if (b->mask[i]) {
-            for (int64_t d = 0; d < b->ndim; d++)
-                row[d * b->column] = at[d];
-            row++;
-        }
-        for (int64_t d = b->ndim - 1; d >= 0 && ++at[d] == b->sizes[d]; d--)
-            at[d] = 0;
+    for (int64_t i = 0, length; i < b->n && last >= 0; i += length) {
+        length = at_most(b->sizes[last] - at[last], b->n - i);
+        const int64_t found = number_set(length, b->mask + i, at[last], to + last * b->column);
+        for (int64_t d = 0; d < last; d++)
+            for (int64_t k = 0; k < found; k++)
+                to[d * b->column + k] = at[d];
+        to += found;
+        at[last] += length;
+        for (int64_t d = last; d > 0 && at[d] == b->sizes[d]; d--)
+            at[d] = 0, at[d - 1]++;
     }
 }
 
@@ -277,6 +315,7 @@ const struct grd_index_kernels GRD_AT_LEVEL(grd_index_kernels) = {
     .check = check,
     .range = range,
     .add_offsets = add_offsets,
+    .prefetch = prefetch,
     .number_runs = number_runs,
     .coordinates = coordinates,
     .total = total,

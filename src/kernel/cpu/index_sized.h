@@ -77,12 +77,34 @@ static void SIZED(masked_fill)(int64_t n, char *const *data, const int64_t *stri
 
 static int64_t SIZED(compress)(int64_t n, const uint8_t *mask, char *to, const char *from)
 {
-    return move_masked(n, mask, to, from, RESULT, SIZED(move), SIZE);
+    int64_t moved = 0, i = 0;
+    n = set_end(n, mask);
+    for (; i + 8 <= n; i += 8) {
+        if (are_eight_unset(mask + i))
+            continue;
+        UNROLLED for (int k = 0; k < 8; k++)
+        {
+            SIZED(move)(to + moved * SIZE, from + (i + k) * SIZE);
+            moved += mask[i + k] != 0;
+        }
+    }
+    for (; i < n; i++) {
+        SIZED(move)(to + moved * SIZE, from + i * SIZE);
+        moved += mask[i] != 0;
+    }
+    return moved;
 }
 
 static int64_t SIZED(expand)(int64_t n, const uint8_t *mask, char *to, const char *from)
 {
-    return move_masked(n, mask, to, from, SOURCE, SIZED(move), SIZE);
+    int64_t moved = 0;
+    for (int64_t i = 0; i < n; i++) {
+        if (!mask[i])
+            continue;
+        SIZED(move)(to + i * SIZE, from + moved * SIZE);
+        moved++;
+    }
+    return moved;
 }
 
 #undef SIZED
