@@ -4,12 +4,15 @@
 #include <string.h>
 
 #include "base/parallel.h"
+#include "kernel/index.h"
 #include "kernel/table.h"
 
 enum {
     GRAIN = 1 << 13, /* elements worth a task */
     PARTS = 16,      /* at most so many pieces of work have scratch of their own */
-    ALIGNMENT = 64
+    ALIGNMENT = 64,
+    CACHE_LINE = 64,
+    BLOCK = 1 << 18 /* bytes of an operand's block: those of several operands stay in a cache of 1 MiB */
 };
 
 /* One operand: where line 0 begins, and how far apart in bytes are its elements and, along each of the other dimensions, lines. */
@@ -19,7 +22,9 @@ struct operand {
     grd_loop_kernel *cast; /* from, or of the result to, the dtype it has in memory; NULL: it lies as the kernel wants it */
     int64_t size;          /* bytes of an element in memory */
     int64_t block;         /* where its block begins in the scratch of a piece */
-    uint8_t kind;          /* grd_lines_operand */
+    bool
+        transposed; /* its block is the transpose of the operand: the dtype is the same, and a column of the block has stride 1 in memory */
+    uint8_t kind;   /* grd_lines_operand */
 };
 
 struct lines {
@@ -197,11 +202,31 @@ static void set_casts(struct lines *l, grd_tensor *const *tensors)
     for (int i = 0; i < l->noperands; i++) {
         struct operand *o = &l->operands[i];
         o->cast = NULL;
+        o->transposed = false;
         if (o->kind == GRD_LINES_LINE && !lies_right(l, o, (grd_dtype)tensors[i]->dtype)) {
             const grd_dtype dtype = (grd_dtype)tensors[i]->dtype;
             o->cast = i < l->nresults ? grd_cast_kernel(l->as, dtype) : grd_cast_kernel(dtype, l->as);
+            o->transposed = dtype == l->as && l->n > 1 && (l->columns ? o->along : o->strides[0]) == l->size;
         }
     }
+}
+
+/* Retransposes how many lines a strip has: at most `width`, and so few that the block of an operand stays in a cache. If a block is a transpose, or has columns,
+ * the strip covers whole cache lines of the operand. */
+static int64_t width_of_blocks(const struct lines *l, int64_t width)
+{
+    bool has_blocks = false, transposes = false;
+    for (int i = 0; i < l->noperands; i++) {
+        has_blocks |= l->operands[i].cast != NULL;
+        transposes |= l->operands[i].transposed;
+    }
+    const int64_t least = CACHE_LINE / (l->size < CACHE_LINE ? l->size : CACHE_LINE);
+    if (has_blocks && width * l->n * l->size > BLOCK)
+        width = BLOCK / (l->n * l->size);
+    if (transposes || (has_blocks && l->columns))
+        width = width < least ? least : width / least * least;
+    width = width < 1 ? 1 : width;
+    return width < l->sizes[0] ? width : l->sizes[0];
 }
 
 /* Chooses the form that the first tensor lies in, if it lies in one. */
@@ -221,8 +246,7 @@ static bool prepare(struct grd_plan *p)
     l->columns = l->has_columns && first->along != first->size && first->strides[0] == first->size && l->n > 1;
     set_casts(l, tensors);
     l->width = l->columns ? GRD_LINES_COLUMNS : l->n < GRAIN ? GRAIN / (l->n + (l->n == 0)) : 1;
-    if (l->width > l->sizes[0])
-        l->width = l->sizes[0];
+    l->width = width_of_blocks(l, l->width);
     int64_t bytes = 0;
     for (int i = 0; i < l->noperands; i++) {
         struct operand *o = &l->operands[i];
@@ -251,6 +275,14 @@ static void move(const struct lines *l, const struct operand *o, char *data, cha
 {
     int64_t rows = l->columns ? l->n : lines, length = l->columns ? lines : l->n;
     const int64_t row = l->columns ? o->along : o->strides[0], step = l->columns ? o->strides[0] : o->along;
+    if (o->transposed) {
+        grd_transpose_kernel *transpose = grd_kernels->index->transpose[grd_index_size(l->size)];
+        if (back)
+            transpose(length, rows, data, step, block, length * l->size, false);
+        else
+            transpose(rows, length, block, length * l->size, data, step, false);
+        return;
+    }
     if (row == length * step) {
         length *= rows;
         rows = 1;

@@ -13,6 +13,8 @@
 
 #include "kernel/cpu/vecmath.h"
 
+enum { AHEAD = 8 /* rows that are asked for early: the hardware does not look beyond a page */, CACHE_LINE = 64 };
+
 typedef G step_function(G carry, G x, G factor);
 
 INLINE G sum_step(G carry, G x, G factor)
@@ -50,24 +52,22 @@ INLINE G linear_step(G carry, G x, G factor)
     return factor * carry + x;
 }
 
-/* Four lines at once: a step waits for the one before it, but not for those of other lines. */
+/* Two lines at once: a step waits for the one before it, but not for those of the other line. Reading more lines at once would be slower from memory. Integers
+ * are added as quickly as they are read. */
 INLINE void scan_lines(const struct grd_lines_block *b, G start, step_function *step)
 {
     const int64_t n = b->n, out_step = b->step[0], x_step = b->step[1], factor_step = b->step[2];
     const E *x = (const E *)b->data[1], *factor = (const E *)b->data[2];
     E *out = (E *)b->data[0];
     int64_t line = 0;
-    for (; line + 4 <= b->lines; line += 4, x += 4 * x_step, factor += 4 * factor_step, out += 4 * out_step) {
-        G c0 = start, c1 = start, c2 = start, c3 = start;
+    for (; !(GRD_IS_INTEGER && step == sum_step) && line + 2 <= b->lines;
+         line += 2, x += 2 * x_step, factor += 2 * factor_step, out += 2 * out_step) {
+        G c0 = start, c1 = start;
         for (int64_t i = 0; i < n; i++) {
             c0 = step(c0, (G)x[i], (G)factor[i]);
             c1 = step(c1, (G)x[i + x_step], (G)factor[i + factor_step]);
-            c2 = step(c2, (G)x[i + 2 * x_step], (G)factor[i + 2 * factor_step]);
-            c3 = step(c3, (G)x[i + 3 * x_step], (G)factor[i + 3 * factor_step]);
             out[i] = (E)c0;
             out[i + out_step] = (E)c1;
-            out[i + 2 * out_step] = (E)c2;
-            out[i + 3 * out_step] = (E)c3;
         }
     }
     for (; line < b->lines; line++, x += x_step, factor += factor_step, out += out_step) {
@@ -82,19 +82,24 @@ INLINE void scan_lines(const struct grd_lines_block *b, G start, step_function *
 /* The memory read and the memory written may be the same, so neither is restrict; the carry is nobody else's. */
 INLINE void scan(const struct grd_lines_block *b, G start, step_function *step)
 {
+    const int64_t lines = b->lines;
     G carry[GRD_LINES_COLUMNS];
     if (!b->columns) {
         scan_lines(b, start, step);
         return;
     }
-    for (int64_t j = 0; j < b->lines; j++)
+    for (int64_t j = 0; j < lines; j++)
         carry[j] = start;
     for (int64_t i = 0; i < b->n; i++) {
         const E *x = (const E *)b->data[1] + i * b->step[1], *factor = (const E *)b->data[2] + i * b->step[2];
         E *out = (E *)b->data[0] + i * b->step[0];
-        for (int64_t j = 0; j < b->lines; j++) {
-            carry[j] = step(carry[j], (G)x[j], (G)factor[j]);
-            out[j] = (E)carry[j];
+        for (int64_t j = 0; j < lines && i + AHEAD < b->n; j += CACHE_LINE / sizeof(E))
+            __builtin_prefetch(x + AHEAD * b->step[1] + j);
+        IN_PLACE
+        for (int64_t j = 0; j < lines; j++) {
+            const G next = step(carry[j], (G)x[j], (G)factor[j]);
+            carry[j] = next;
+            out[j] = (E)next;
         }
     }
 }
