@@ -7,7 +7,7 @@
 /* A part of the functions that call it, whose constants it sees. */
 #define INLINE static inline __attribute__((always_inline))
 
-/* Over 16 lanes or fewer: to be vectorised, not written out before that is considered. */
+/* Over 16 lanes or fewer, to be vectorised, or over blocks of them: not written out before that is considered. */
 #define LANEWISE _Pragma("GCC unroll 1")
 
 /* To be taken four rounds at a time: for loops of loads and stores at computed places. */

@@ -68,6 +68,14 @@ INLINE G squared_distance(E x, G center)
 }
 #endif
 
+/* Asks for `count` elements that come FETCHED bytes later: the hardware fetches ahead within a page only. */
+INLINE void fetch(const E *x, int64_t count)
+{
+    enum { FETCHED = 2048, LINE = 64 };
+    for (int64_t i = 0; i < count * (int64_t)sizeof(E); i += LINE)
+        __builtin_prefetch((const char *)x + FETCHED + i);
+}
+
 /* ---- Gathering: combine(map(x)) --------------------------------------------------------------------------------------------- */
 INLINE void fold(G *lanes, int half, combine_function *combine)
 {
@@ -105,8 +113,10 @@ INLINE G gather_line(int64_t n, const E *x, G center, map_function *map, combine
             G part[LANES];
             LANEWISE for (int l = 0; l < LANES; l++) part[l] = combine(identity, map(x[i + l], center));
             int64_t end = i + at_most((n - i) / LANES, STEPS) * LANES;
-            for (i += LANES; i < end; i += LANES)
+            for (i += LANES; i < end; i += LANES) {
+                fetch(x + i, LANES);
                 LANEWISE for (int l = 0; l < LANES; l++) part[l] = combine(part[l], map(x[i + l], center));
+            }
             LANEWISE for (int l = 0; l < LANES; l++) total[l] = combine(total[l], part[l]);
         }
         if (LANES == 32)
@@ -138,12 +148,21 @@ INLINE void gather_lines(const struct grd_reduce_block *b, map_function *map, co
     }
 }
 
+/* Asks for the rows that come after the `rows` from `row` on: they lie apart, so the hardware does not. */
+INLINE void fetch_rows(const struct grd_reduce_block *b, const char *row, int rows)
+{
+    for (int r = rows; r < 2 * rows; r++)
+        for (int64_t at = 0; at < b->outputs * (int64_t)sizeof(E); at += 64)
+            __builtin_prefetch(row + r * b->stride + at);
+}
+
 INLINE void gather_columns(const struct grd_reduce_block *b, map_function *map, combine_function *combine, const G *center)
 {
     G *restrict gathered = b->gathered;
     int64_t i = 0, cols = b->outputs;
     for (; i + 4 <= b->n; i += 4) {
         const char *row = b->in + i * b->stride;
+        fetch_rows(b, row, 4);
         const E *x0 = (const E *)row, *x1 = (const E *)(row + b->stride);
         const E *x2 = (const E *)(row + 2 * b->stride), *x3 = (const E *)(row + 3 * b->stride);
         for (int64_t j = 0; j < cols; j++) {
@@ -157,11 +176,6 @@ INLINE void gather_columns(const struct grd_reduce_block *b, map_function *map, 
         for (int64_t j = 0; j < cols; j++)
             gathered[j] = combine(gathered[j], map(x[j], center != NULL ? center[j] : 0));
     }
-}
-
-static void sum_columns(const struct grd_reduce_block *b)
-{
-    gather_columns(b, itself, add, NULL);
 }
 
 static void nonzero_columns(const struct grd_reduce_block *b)
@@ -199,9 +213,11 @@ INLINE G sum_line(int64_t n, const E *x)
         for (int l = 0; l < FLOAT_LANES; l++)
             part[l] = 0 + x[i + l];
         int64_t end = i + at_most((n - i) / FLOAT_LANES, FLOAT_STEPS) * FLOAT_LANES;
-        for (i += FLOAT_LANES; i < end; i += FLOAT_LANES)
+        for (i += FLOAT_LANES; i < end; i += FLOAT_LANES) {
+            fetch(x + i, FLOAT_LANES);
             for (int l = 0; l < FLOAT_LANES; l++)
                 part[l] += x[i + l];
+        }
         for (int l = 0; l < 32; l++)
             part[l] += part[l + 32];
         LANEWISE for (int l = 0; l < FLOAT_SHORT; l++) total[l] += part[l] + part[l + FLOAT_SHORT];
@@ -211,10 +227,34 @@ INLINE G sum_line(int64_t n, const E *x)
     LANEWISE for (int l = 0; l < FLOAT_SHORT; l++) total[l] += rest[l];
     return fold_all(total, FLOAT_SHORT, add);
 }
+
+/* Eight rows at a time are added up in float, two by two. */
+static void sum_columns(const struct grd_reduce_block *b)
+{
+    enum { ROWS = 8 };
+    G *restrict gathered = b->gathered;
+    struct grd_reduce_block rest = *b;
+    for (; rest.n >= ROWS; rest.n -= ROWS, rest.in += ROWS * b->stride) {
+        const E *x[ROWS];
+        fetch_rows(b, rest.in, ROWS);
+        for (int r = 0; r < ROWS; r++)
+            x[r] = (const E *)(rest.in + r * b->stride);
+        for (int64_t j = 0; j < b->outputs; j++) {
+            const E low = (x[0][j] + x[1][j]) + (x[2][j] + x[3][j]), high = (x[4][j] + x[5][j]) + (x[6][j] + x[7][j]);
+            gathered[j] += low + high;
+        }
+    }
+    gather_columns(&rest, itself, add, NULL);
+}
 #else
 INLINE G sum_line(int64_t n, const E *x)
 {
     return gather_line(n, x, 0, itself, add, 0);
+}
+
+static void sum_columns(const struct grd_reduce_block *b)
+{
+    gather_columns(b, itself, add, NULL);
 }
 #endif
 

@@ -27,18 +27,31 @@ INLINE E smaller(E a, E b)
     return is_nan(b) ? b : best;
 }
 
+enum { WIDE = sizeof(E) == 8 ? 32 : 64 }; /* lanes of a long line: as many as stay in registers */
+
+INLINE void choose_block(E *lanes, const E *block, int width, choose_function *choose)
+{
+    if (width == WIDE)
+        for (int l = 0; l < WIDE; l++)
+            lanes[l] = choose(lanes[l], block[l]);
+    else
+        LANEWISE for (int l = 0; l < width; l++) lanes[l] = choose(lanes[l], block[l]);
+}
+
 /* What is left of a line after whole blocks is covered by a last block that overlaps: choosing twice changes nothing. */
 INLINE E choose_line(int64_t n, const E *x, int width, E best, choose_function *choose)
 {
-    E lanes[64];
+    E lanes[WIDE];
     LANEWISE for (int l = 0; l < width; l++) lanes[l] = choose(best, x[l]);
-    for (int64_t i = width; i < n; i += width) {
-        const E *block = x + at_most(i, n - width);
-        LANEWISE for (int l = 0; l < width; l++) lanes[l] = choose(lanes[l], block[l]);
+    LANEWISE for (int64_t i = width; i + width <= n; i += width)
+    {
+        fetch(x + i, width);
+        choose_block(lanes, x + i, width, choose);
     }
+    choose_block(lanes, x + n - width, width, choose);
     if (width > 32)
-        for (int l = 0; l < 32; l++)
-            lanes[l] = choose(lanes[l], lanes[l + 32]);
+        for (int l = 0; l < WIDE / 2; l++)
+            lanes[l] = choose(lanes[l], lanes[l + WIDE / 2]);
     if (width > 16)
         LANEWISE for (int l = 0; l < 16; l++) lanes[l] = choose(lanes[l], lanes[l + 16]);
     LANEWISE for (int l = 0; l < 8; l++) lanes[l] = choose(lanes[l], lanes[l + 8]);
@@ -53,7 +66,7 @@ INLINE void choose_lines(const struct grd_reduce_block *b, choose_function *choo
     for (int64_t j = 0; j < b->outputs; j++) {
         const E *x = (const E *)(b->in + j * b->stride);
         if (b->n >= 256) {
-            gathered[j] = choose_line(b->n, x, 64, gathered[j], choose);
+            gathered[j] = choose_line(b->n, x, WIDE, gathered[j], choose);
         } else if (b->n >= 16) {
             gathered[j] = choose_line(b->n, x, 16, gathered[j], choose);
         } else {
@@ -73,6 +86,7 @@ INLINE void choose_columns(const struct grd_reduce_block *b, choose_function *ch
         const char *row = b->in + i * b->stride;
         const E *x0 = (const E *)row, *x1 = (const E *)(row + b->stride);
         const E *x2 = (const E *)(row + 2 * b->stride), *x3 = (const E *)(row + 3 * b->stride);
+        fetch_rows(b, row, 4);
         for (int64_t j = 0; j < cols; j++) {
             E low = choose(x0[j], x1[j]), high = choose(x2[j], x3[j]);
             gathered[j] = choose(gathered[j], choose(low, high));
