@@ -1,16 +1,22 @@
-"""Eigenvalues and singular values of many small matrices and of a large one, beside PyTorch's."""
-from beside import compare
+"""Eigenvalues and singular values of many small matrices and of large ones, beside PyTorch's.
 
-SHAPES = ((1000, 3, 3), (1000, 4, 4), (1000, 8, 8), (1000, 16, 16), (500, 500))
+    build/venv/bin/python bench/spectral.py --threads 2 --only "eigh 1000x"
+"""
+import functools
+
+from beside import compare
 
 
 def cases(torch, layout):
     found = {}
-    for shape in SHAPES:
-        a = torch.randn(*shape)
-        symmetric = a + a.mT
-        found |= {f"eigh {shape}": lambda x=symmetric: torch.linalg.eigh(x), f"eigvalsh {shape}": lambda x=symmetric: torch.linalg.eigvalsh(x),
-                  f"svd {shape}": lambda x=a: torch.linalg.svd(x), f"svdvals {shape}": lambda x=a: torch.linalg.svdvals(x)}
+    linalg = torch.linalg
+    for batch, n in ((1000, 3), (1000, 4), (1000, 8), (1000, 16), (1, 500), (1, 1000)):
+        for dtype in (torch.float32, torch.float64):
+            a = torch.randn(batch, n, n, dtype=dtype)
+            name = f"{batch}x{n}x{n} {str(dtype).removeprefix('torch.')}"
+            for title, call in {"eigh": functools.partial(linalg.eigh, a + a.mT), "eigvalsh": functools.partial(linalg.eigvalsh, a + a.mT), "svd": functools.partial(linalg.svd, a),
+                                "svdvals": functools.partial(linalg.svdvals, a), "eig": functools.partial(linalg.eig, a), "pinv": functools.partial(linalg.pinv, a)}.items():
+                found[f"{title} {name}"] = call
     return found
 
 

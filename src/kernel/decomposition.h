@@ -23,8 +23,9 @@ struct grd_decomposition_row {
     void (*cholesky)(int64_t n, bool upper, void *a, int32_t *ret_info);
     /* Puts zeros above the diagonal of L, or if `upper` L^H in the place of both. */
     void (*finish_factor)(int64_t n, bool upper, void *l);
-    /* Does the same for `count` matrices of a side up to GRD_SMALL_MATRIX_SIDE, one after the other in memory. NULL for complex dtypes. */
-    void (*cholesky_many)(int64_t count, int64_t n, bool upper, void *a, int32_t *ret_info);
+    /* Decomposes `count` matrices of a side up to GRD_SMALL_MATRIX_SIDE, one after the other in memory, each row by row if `by_rows`, of which the triangle
+     * is read that is written. NULL for complex dtypes. */
+    void (*cholesky_many)(int64_t count, int64_t n, bool by_rows, bool upper, const void *a, void *ret_l, int32_t *ret_info);
     /* Overwrites an m x n matrix with R, on and above the diagonal, and below it the vectors v of the reflections I - tau v v^H, whose first element is 1:
      * Q is their product, as LAPACK's geqrf has it. */
     void (*reflect)(int64_t m, int64_t n, void *a, void *ret_tau);
@@ -34,6 +35,9 @@ struct grd_decomposition_row {
     void (*orthogonal)(int64_t m, int64_t columns, int64_t k, const void *a, const void *tau, void *ret_q);
     /* Overwrites x, n x k or k x n with columns `leading` elements apart, with the solution y. */
     void (*solve)(const struct grd_triangle *t, int64_t k, int64_t leading, void *x);
+    /* Does the same, with the same bits, for at most GRD_MATRIX_LANES triangles of a side up to GRD_SMALL_MATRIX_SIDE, from the left, and as many x, n x k
+     * each, one after the other. NULL for complex dtypes. */
+    void (*solve_many)(const struct grd_triangle *t, int64_t count, int64_t k, const void *const *matrices, void *x);
 };
 
 #endif

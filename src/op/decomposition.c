@@ -29,29 +29,43 @@ static const struct grd_decomposition_row *kernels_of(const grd_tensor *x)
 
 /* ---- Cholesky ---------------------------------------------------------------------------------------------------------------------------- */
 
+/* What a plan of factors hands to its run. */
+struct factors {
+    int64_t n; /* where a plan has the side by which it chooses a provider */
+    bool small, by_rows, upper, lapack;
+    const grd_tensor *from, *matrices, *info;
+};
+
+static struct factors *factors_of(const struct grd_plan *p)
+{
+    return (struct factors *)(uintptr_t)p->state;
+}
+
+/* True if many small matrices are computed at once. */
+static bool is_for_lanes(const grd_tensor *x, bool has_kernel)
+{
+    return has_kernel && grd_size_from_end(x, 1) <= GRD_SMALL_MATRIX_SIDE && grd_matrix_count(x) > 1;
+}
+
 bool plan_hidden_cholesky_factor(struct grd_plan *p, grd_tensor *self, bool upper)
 {
-    (void)upper;
+    struct factors *f = factors_of(p);
     if (!grd_decomposition_check_square(self, "linalg.cholesky") || !check_dtype(self, "linalg.cholesky", "cholesky"))
         return false;
     const int64_t n = grd_size_from_end(self, 1);
-    return grd_plan_starts_from(p, upper ? grd_conj_physical(grd_transpose(self, -2, -1)) : self) &&
+    *f = (struct factors){.small = is_for_lanes(self, kernels_of(self)->cholesky_many != NULL), .upper = upper};
+    return (f->small ? grd_plan_reads_matrices(p, self, &f->by_rows)
+                     : grd_plan_starts_from(p, upper ? grd_conj_physical(grd_transpose(self, -2, -1)) : self)) &&
            grd_plan_columns(p, grd_batch_of(self), n, n, (grd_dtype)self->dtype) && grd_plan_result(p, grd_batch_of(self), GRD_INT32) &&
            grd_plan_lapack(p, n) && !grd_pending();
 }
 
-struct factors {
-    grd_tensor *matrices, *info;
-    bool upper, lapack;
-};
-
 static bool factor_with_lapack(const struct factors *f, int64_t i)
 {
-    const int64_t n = grd_size_from_end(f->matrices, 1);
     char *a = grd_matrix_at(f->matrices, i);
-    if (!grd_lapack_cholesky((grd_dtype)f->matrices->dtype, n, a, (int32_t *)f->info->data + i))
+    if (!grd_lapack_cholesky((grd_dtype)f->matrices->dtype, f->n, a, (int32_t *)f->info->data + i))
         return false;
-    kernels_of(f->matrices)->finish_factor(n, f->upper, a);
+    kernels_of(f->matrices)->finish_factor(f->n, f->upper, a);
     return true;
 }
 
@@ -59,22 +73,26 @@ static void factor_matrices(int64_t begin, int64_t end, void *context)
 {
     const struct factors *f = context;
     const struct grd_decomposition_row *kernels = kernels_of(f->matrices);
-    const int64_t n = grd_size_from_end(f->matrices, 1);
     int32_t *info = (int32_t *)f->info->data;
-    if (n <= GRD_SMALL_MATRIX_SIDE && kernels->cholesky_many != NULL && end - begin > 1)
-        kernels->cholesky_many(end - begin, n, f->upper, grd_matrix_at(f->matrices, begin), info + begin);
+    if (f->small)
+        kernels->cholesky_many(end - begin, f->n, f->by_rows, f->upper, grd_matrix_at(f->from, begin), grd_matrix_at(f->matrices, begin),
+                               info + begin);
     else
         for (int64_t i = begin; i < end; i++)
             if (!f->lapack || !factor_with_lapack(f, i))
-                kernels->cholesky(n, f->upper, grd_matrix_at(f->matrices, i), info + i);
+                kernels->cholesky(f->n, f->upper, grd_matrix_at(f->matrices, i), info + i);
 }
 
 void run_hidden_cholesky_factor(const struct grd_plan *p, grd_tensor *self, bool upper)
 {
     const int64_t n = grd_size_from_end(self, 1), grain = grd_matrix_grain((double)n * (double)n * (double)n / 3);
-    struct factors f = {p->results[0], p->results[1], upper, grd_lapack_is_chosen(p)};
-    grd_parallel_for(0, grd_matrix_count(self), grd_greatest(grain, n <= GRD_SMALL_MATRIX_SIDE ? GRD_MATRIX_LANES : 1), factor_matrices,
-                     &f);
+    struct factors f = *factors_of(p);
+    f.from = p->in[0];
+    f.matrices = p->results[0];
+    f.info = p->results[1];
+    f.lapack = grd_lapack_is_chosen(p);
+    (void)upper;
+    grd_parallel_for(0, grd_matrix_count(self), grd_lanes_grain(n, grain), factor_matrices, &f);
 }
 
 bool grd_cholesky_check(grd_tensor *info, const char *function)
@@ -337,6 +355,20 @@ struct solutions {
 
 enum { PIECE = 128 };
 
+/* Systems of small matrices, many at once. */
+static void solve_small_matrices(int64_t begin, int64_t end, void *context)
+{
+    const struct solutions *s = context;
+    const grd_tensor *x = s->p->results[0];
+    const void *matrices[GRD_MATRIX_LANES];
+    for (; begin < end; begin += GRD_MATRIX_LANES) {
+        const int64_t count = grd_least(end - begin, GRD_MATRIX_LANES);
+        for (int64_t i = 0; i < count; i++)
+            matrices[i] = grd_broadcast_matrix_at(s->p->in[1], x, begin + i);
+        kernels_of(x)->solve_many(&s->triangle, count, grd_size_from_end(x, 1), matrices, grd_matrix_at(x, begin));
+    }
+}
+
 static void solve_matrices(int64_t begin, int64_t end, void *context)
 {
     const struct solutions *s = context;
@@ -354,11 +386,15 @@ static void solve_matrices(int64_t begin, int64_t end, void *context)
 
 void run_linalg_solve_triangular(const struct grd_plan *p, grd_tensor *self, grd_tensor *B, bool upper, bool left, bool unitriangular)
 {
-    const int64_t n = grd_size_from_end(self, 1), k = grd_size_from_end(B, left ? 1 : 2);
+    const int64_t n = grd_size_from_end(self, 1), k = grd_size_from_end(B, left ? 1 : 2), count = grd_matrix_count(p->results[0]);
+    const double work = (double)n * (double)n * (double)grd_least(k, PIECE);
     struct solutions s = {p, {.n = n, .upper = upper, .unit = unitriangular, .left = left}, grd_lapack_is_chosen(p), 1};
+    if (left && count > 1 && n <= GRD_SMALL_MATRIX_SIDE && kernels_of(p->results[0])->solve_many != NULL) {
+        grd_parallel_for(0, count, grd_lanes_grain(n, grd_matrix_grain(work)), solve_small_matrices, &s);
+        return;
+    }
     s.pieces = n > GRD_LAPACK_SIDE ? (k + PIECE - 1) / PIECE : 1;
-    grd_parallel_for(0, grd_matrix_count(p->results[0]) * s.pieces, grd_matrix_grain((double)n * (double)n * (double)grd_least(k, PIECE)),
-                     solve_matrices, &s);
+    grd_parallel_for(0, count * s.pieces, grd_matrix_grain(work), solve_matrices, &s);
 }
 
 bool grd_triangular_solve_check(const grd_tensor *b, const grd_tensor *a)

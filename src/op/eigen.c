@@ -47,7 +47,7 @@ static bool call_geev(const struct job *job, const void *from, void *ret_w, void
     const int64_t n = job->n, itemsize = grd_dtype_table[job->dtype].size, lwork = COLUMNS * n;
     const char *wanted = ret_v != NULL ? "V" : "N";
     char *a = work, *v = a + n * n * itemsize, *values = v + n * n * itemsize, *more = values + 2 * n * itemsize;
-    grd_lapack_routine *const routine = grd_lapack(job->dtype, "geev");
+    grd_lapack_routine *const routine = grd_lapack(job->dtype, GRD_LAPACK_GEEV);
     int64_t info = 0;
     if (routine == NULL || !grd_openblas_begin())
         return false;
@@ -65,7 +65,7 @@ static bool call_geev(const struct job *job, const void *from, void *ret_w, void
 
 static bool lapack_serves(const struct grd_plan *p)
 {
-    return job_of(p)->n > 0 && grd_lapack(job_of(p)->dtype, "geev") != NULL;
+    return job_of(p)->n > 0 && grd_lapack(job_of(p)->dtype, GRD_LAPACK_GEEV) != NULL;
 }
 
 /* LAPACK finds the values in the order of PyTorch, which programs may compare: so it is taken for small matrices, too. */

@@ -8,6 +8,8 @@ typedef void getrf_routine(const int64_t *m, const int64_t *n, void *a, const in
 typedef void trsm_routine(const char *side, const char *triangle, const char *transposition, const char *diagonal, const int64_t *m,
                           const int64_t *n, const void *alpha, const void *a, const int64_t *lda, void *b, const int64_t *ldb,
                           size_t length1, size_t length2, size_t length3, size_t length4);
+typedef void trsv_routine(const char *triangle, const char *transposition, const char *diagonal, const int64_t *n, const void *a,
+                          const int64_t *lda, void *x, const int64_t *step, size_t length1, size_t length2, size_t length3);
 typedef void geqrf_routine(const int64_t *m, const int64_t *n, void *a, const int64_t *lda, void *ret_tau, void *work, const int64_t *lwork,
                            int64_t *ret_info);
 typedef void orgqr_routine(const int64_t *m, const int64_t *n, const int64_t *k, void *a, const int64_t *lda, const void *tau, void *work,
@@ -50,7 +52,7 @@ bool grd_lapack_is_chosen(const struct grd_plan *p)
 }
 
 /* Returns a routine that may be called until grd_openblas_end; NULL where there is none, or no memory for it. */
-static grd_lapack_routine *begin(grd_dtype dtype, const char *name)
+static grd_lapack_routine *begin(grd_dtype dtype, enum grd_lapack_name name)
 {
     grd_lapack_routine *const routine = grd_lapack(dtype, name);
     return routine != NULL && grd_openblas_begin() ? routine : NULL;
@@ -58,7 +60,7 @@ static grd_lapack_routine *begin(grd_dtype dtype, const char *name)
 
 bool grd_lapack_cholesky(grd_dtype dtype, int64_t n, void *a, int32_t *ret_info)
 {
-    potrf_routine *const potrf = (potrf_routine *)begin(dtype, "potrf");
+    potrf_routine *const potrf = (potrf_routine *)begin(dtype, GRD_LAPACK_POTRF);
     int64_t info = 0;
     if (potrf == NULL)
         return false;
@@ -68,11 +70,27 @@ bool grd_lapack_cholesky(grd_dtype dtype, int64_t n, void *a, int32_t *ret_info)
     return true;
 }
 
+/* For a few right sides the triangle is read once for each: trsm packs it first, which takes longer. */
+static bool solve_vectors(grd_dtype dtype, const struct grd_triangle *t, int64_t k, int64_t leading, void *x)
+{
+    trsv_routine *const trsv = (trsv_routine *)begin(dtype, GRD_LAPACK_TRSV);
+    const int64_t step = t->left ? 1 : leading, next = (t->left ? leading : 1) * grd_dtype_table[dtype].size;
+    if (trsv == NULL)
+        return false;
+    for (int64_t i = 0; i < k; i++)
+        trsv(t->upper ? "U" : "L", t->left ? "N" : "T", t->unit ? "U" : "N", &t->n, t->a, &t->n, (char *)x + i * next, &step, 1, 1, 1);
+    grd_openblas_end();
+    return true;
+}
+
 bool grd_lapack_solve_triangle(grd_dtype dtype, const struct grd_triangle *t, int64_t k, int64_t leading, void *x)
 {
+    enum { FEW = 2 };
     static const float one[2] = {1, 0};
     static const double wide_one[2] = {1, 0};
-    trsm_routine *const trsm = (trsm_routine *)begin(dtype, "trsm");
+    if (k <= FEW)
+        return solve_vectors(dtype, t, k, leading, x);
+    trsm_routine *const trsm = (trsm_routine *)begin(dtype, GRD_LAPACK_TRSM);
     if (trsm == NULL)
         return false;
     const void *alpha = dtype == GRD_FLOAT32 || dtype == GRD_COMPLEX64 ? (const void *)one : wide_one;
@@ -84,7 +102,7 @@ bool grd_lapack_solve_triangle(grd_dtype dtype, const struct grd_triangle *t, in
 
 bool grd_lapack_lu(grd_dtype dtype, int64_t m, int64_t n, void *a, int64_t *ret_pivots, int32_t *ret_info)
 {
-    getrf_routine *const getrf = (getrf_routine *)begin(dtype, "getrf");
+    getrf_routine *const getrf = (getrf_routine *)begin(dtype, GRD_LAPACK_GETRF);
     int64_t info = 0;
     if (getrf == NULL)
         return false;
@@ -102,7 +120,7 @@ int64_t grd_lapack_block_work(int64_t columns)
 
 bool grd_lapack_reflect(grd_dtype dtype, int64_t m, int64_t n, void *a, void *ret_tau, void *work)
 {
-    geqrf_routine *const geqrf = (geqrf_routine *)begin(dtype, "geqrf");
+    geqrf_routine *const geqrf = (geqrf_routine *)begin(dtype, GRD_LAPACK_GEQRF);
     const int64_t lwork = grd_lapack_block_work(n);
     int64_t info = 0;
     if (geqrf == NULL)
@@ -114,7 +132,7 @@ bool grd_lapack_reflect(grd_dtype dtype, int64_t m, int64_t n, void *a, void *re
 
 bool grd_lapack_orthogonal(grd_dtype dtype, int64_t m, int64_t columns, int64_t k, void *q, const void *tau, void *work)
 {
-    orgqr_routine *const orgqr = (orgqr_routine *)begin(dtype, grd_dtype_is_complex(dtype) ? "ungqr" : "orgqr");
+    orgqr_routine *const orgqr = (orgqr_routine *)begin(dtype, GRD_LAPACK_ORGQR);
     const int64_t lwork = grd_lapack_block_work(columns);
     int64_t info = 0;
     if (orgqr == NULL)
@@ -126,7 +144,7 @@ bool grd_lapack_orthogonal(grd_dtype dtype, int64_t m, int64_t columns, int64_t 
 
 bool grd_lapack_ldl(grd_dtype dtype, int64_t n, bool hermitian, void *a, void *work, int64_t *ret_pivots, int32_t *ret_info)
 {
-    sytrf_routine *const sytrf = (sytrf_routine *)begin(dtype, hermitian && grd_dtype_is_complex(dtype) ? "hetrf" : "sytrf");
+    sytrf_routine *const sytrf = (sytrf_routine *)begin(dtype, hermitian ? GRD_LAPACK_HETRF : GRD_LAPACK_SYTRF);
     const int64_t lwork = grd_lapack_block_work(n);
     int64_t info = 0;
     if (sytrf == NULL)
@@ -139,7 +157,7 @@ bool grd_lapack_ldl(grd_dtype dtype, int64_t n, bool hermitian, void *a, void *w
 
 bool grd_lapack_ldl_solve(grd_dtype dtype, int64_t n, int64_t k, bool hermitian, const void *ld, const int64_t *pivots, void *x)
 {
-    sytrs_routine *const sytrs = (sytrs_routine *)begin(dtype, hermitian && grd_dtype_is_complex(dtype) ? "hetrs" : "sytrs");
+    sytrs_routine *const sytrs = (sytrs_routine *)begin(dtype, hermitian ? GRD_LAPACK_HETRS : GRD_LAPACK_SYTRS);
     int64_t info = 0;
     if (sytrs == NULL)
         return false;

@@ -22,8 +22,27 @@ static const struct grd_lu_row *kernels_of(const grd_tensor *x)
 
 /* ---- Decompositions ------------------------------------------------------------------------------------------------------------------------ */
 
+/* What a plan hands to its run. */
+struct factors {
+    int64_t k; /* the shorter side, where a plan has that by which it chooses a provider */
+    bool small, by_rows;
+};
+
+static struct factors *factors_of(const struct grd_plan *p)
+{
+    return (struct factors *)(uintptr_t)p->state;
+}
+
+/* True for matrices that are computed many at once. */
+static bool is_small(const grd_tensor *A)
+{
+    const int64_t n = grd_size_from_end(A, 1);
+    return kernels_of(A)->factor_many != NULL && grd_size_from_end(A, 2) == n && n <= GRD_SMALL_MATRIX_SIDE && grd_matrix_count(A) > 1;
+}
+
 bool plan_hidden_lu_factor(struct grd_plan *p, grd_tensor *A)
 {
+    struct factors *f = factors_of(p);
     if (A->ndim < 2)
         return grd_raise(GRD_ERROR_RUNTIME, "torch.lu_factor: Expected tensor with 2 or more dimensions. Got size: %s instead",
                          grd_list_text(grd_sizes(A)));
@@ -34,7 +53,9 @@ bool plan_hidden_lu_factor(struct grd_plan *p, grd_tensor *A)
     memcpy(sizes, A->sizes, (size_t)(A->ndim - 2) * sizeof *sizes);
     sizes[A->ndim - 2] = k;
     grd_plan_scratch(p, k > GRD_LAPACK_SIDE ? (double)grd_matrix_count(A) * (double)k * sizeof(int64_t) : 0);
-    return grd_plan_starts_from(p, A) && grd_plan_columns(p, grd_batch_of(A), m, n, (grd_dtype)A->dtype) &&
+    f->small = is_small(A);
+    return (f->small ? grd_plan_reads_matrices(p, A, &f->by_rows) : grd_plan_starts_from(p, A)) &&
+           grd_plan_columns(p, grd_batch_of(A), m, n, (grd_dtype)A->dtype) &&
            grd_plan_result(p, grd_dims_from(sizes, A->ndim - 1), GRD_INT32) && grd_plan_result(p, grd_batch_of(A), GRD_INT32) &&
            grd_plan_lapack(p, k) && !grd_pending();
 }
@@ -58,25 +79,59 @@ static void factor_matrices(int64_t begin, int64_t end, void *context)
     const struct grd_lu_row *kernels = kernels_of(a);
     const int64_t m = grd_size_from_end(a, 2), n = grd_size_from_end(a, 1), k = grd_least(m, n);
     int32_t *pivots = (int32_t *)p->results[1]->data, *info = (int32_t *)p->results[2]->data;
-    if (m == n && n <= GRD_SMALL_MATRIX_SIDE && kernels->factor_many != NULL && end - begin > 1)
-        kernels->factor_many(end - begin, n, grd_matrix_at(a, begin), pivots + begin * n, info + begin);
+    if (factors_of(p)->small)
+        kernels->factor_many(end - begin, n, factors_of(p)->by_rows, grd_matrix_at(p->in[0], begin), grd_matrix_at(a, begin),
+                             pivots + begin * n, info + begin);
     else
         for (int64_t i = begin; i < end; i++)
             if (k <= GRD_LAPACK_SIDE || !grd_lapack_is_chosen(p) || !factor_with_lapack(p, i))
                 kernels->factor(m, n, grd_matrix_at(a, i), pivots + i * k, info + i);
 }
 
-/* Matrices of a side up to GRD_SMALL_MATRIX_SIDE fill the lanes of a task. */
-static int64_t grain_of(int64_t n, double work)
-{
-    const int64_t grain = grd_matrix_grain(work);
-    return n > GRD_SMALL_MATRIX_SIDE ? grain : (grain + GRD_MATRIX_LANES - 1) / GRD_MATRIX_LANES * GRD_MATRIX_LANES;
-}
-
 void run_hidden_lu_factor(const struct grd_plan *p, grd_tensor *A)
 {
     const int64_t m = grd_size_from_end(A, 2), n = grd_size_from_end(A, 1), k = grd_least(m, n);
-    grd_parallel_for(0, grd_matrix_count(A), grain_of(n, (double)m * (double)n * (double)k / 3), factor_matrices, (void *)p);
+    grd_parallel_for(0, grd_matrix_count(A), grd_lanes_grain(n, grd_matrix_grain((double)m * (double)n * (double)k / 3)), factor_matrices,
+                     (void *)p);
+}
+
+/* ---- Inverses ------------------------------------------------------------------------------------------------------------------------------- */
+
+bool plan_hidden_inverse_small(struct grd_plan *p, grd_tensor *A)
+{
+    if (!grd_decomposition_check_square(A, "linalg.inv"))
+        return false;
+    if (kernels_of(A) == NULL || !is_small(A))
+        return grd_raise_no_kernel("linalg.inv", (grd_dtype)A->dtype);
+    const int64_t n = grd_size_from_end(A, 1);
+    return grd_plan_reads_matrices(p, A, (bool *)p->state) && grd_plan_columns(p, grd_batch_of(A), n, n, (grd_dtype)A->dtype) &&
+           grd_plan_result(p, grd_batch_of(A), GRD_INT32) && !grd_pending();
+}
+
+static void invert_matrices(int64_t begin, int64_t end, void *context)
+{
+    const struct grd_plan *p = context;
+    const grd_tensor *inverses = p->results[0];
+    kernels_of(inverses)->invert_many(end - begin, grd_size_from_end(inverses, 1), *(const bool *)p->state, grd_matrix_at(p->in[0], begin),
+                                      grd_matrix_at(inverses, begin), (int32_t *)p->results[1]->data + begin);
+}
+
+void run_hidden_inverse_small(const struct grd_plan *p, grd_tensor *A)
+{
+    const double n = (double)grd_size_from_end(A, 1);
+    grd_parallel_for(0, grd_matrix_count(A), grd_lanes_grain((int64_t)n, grd_matrix_grain(4 * n * n * n / 3)), invert_matrices, (void *)p);
+}
+
+void op_hidden_inverse(grd_tensor *A, grd_tensor **ret)
+{
+    if (kernels_of(A) != NULL && is_small(A)) {
+        const grd_hidden_inverse_small_result made = grd_hidden_inverse_small(A);
+        ret[0] = made.inverse, ret[1] = made.info;
+    } else {
+        const grd_hidden_lu_factor_result made = grd_hidden_lu_factor(A);
+        grd_tensor *identity = grd_eye(grd_size_from_end(A, 1), .dtype = (grd_dtype)A->dtype, .device = grd_tensor_device(A));
+        ret[0] = grd_hidden_lu_solve(made.LU, made.pivots, identity, true, false), ret[1] = made.info;
+    }
 }
 
 /* ---- Checks of what came out ------------------------------------------------------------------------------------------------------------------ */
@@ -325,8 +380,8 @@ void run_hidden_lu_solve(const struct grd_plan *p, grd_tensor *LU, grd_tensor *p
     const int64_t n = grd_size_from_end(LU, 1), k = grd_size_from_end(B, left ? 1 : 2);
     struct systems s = {p, n, k, left == adjoint, n > GRD_LAPACK_SIDE ? (k + PIECE - 1) / PIECE : 1};
     (void)pivots;
-    grd_parallel_for(0, grd_matrix_count(p->results[0]) * s.pieces, grain_of(n, (double)n * (double)n * (double)grd_least(k, PIECE)),
-                     solve_systems, &s);
+    grd_parallel_for(0, grd_matrix_count(p->results[0]) * s.pieces,
+                     grd_lanes_grain(n, grd_matrix_grain((double)n * (double)n * (double)grd_least(k, PIECE))), solve_systems, &s);
 }
 
 static bool check_shapes(const grd_tensor *a, const grd_tensor *b, bool left, const char *function)

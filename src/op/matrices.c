@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "gen/uses/op/matrices.h"
+#include "kernel/decomposition.h"
 #include "op/formula.h"
 
 enum { GRAIN = 1 << 15 }; /* multiplications worth a task */
@@ -55,8 +56,16 @@ bool grd_plan_columns(struct grd_plan *p, grd_dims batch, int64_t rows, int64_t 
     return grd_plan_strided(p, grd_dims_from(sizes, n + 2), strides, dtype);
 }
 
+bool grd_plan_reads_matrices(struct grd_plan *p, grd_tensor *x, bool *ret_by_rows)
+{
+    *ret_by_rows = grd_shape_is_contiguous(grd_sizes(x), x->strides);
+    return grd_plan_reads_as(p, *ret_by_rows ? x : grd_transpose(x, -2, -1), (grd_dtype)x->dtype);
+}
+
 const char *grd_broadcast_matrix_at(const grd_tensor *x, const grd_tensor *result, int64_t index)
 {
+    if (x->ndim == 3 && result->ndim == 3) /* a batch of one dimension needs no division */
+        return x->data + (x->sizes[0] == 1 ? 0 : index * x->strides[0]) * x->itemsize;
     int64_t offset = 0;
     for (int d = x->ndim - 3, of = result->ndim - 3; d >= 0; d--, of--) {
         offset += x->sizes[d] == 1 ? 0 : index % result->sizes[of] * x->strides[d];
@@ -68,6 +77,11 @@ const char *grd_broadcast_matrix_at(const grd_tensor *x, const grd_tensor *resul
 int64_t grd_matrix_grain(double work)
 {
     return work >= GRAIN ? 1 : (int64_t)(GRAIN / (work > 1 ? work : 1));
+}
+
+int64_t grd_lanes_grain(int64_t side, int64_t grain)
+{
+    return side > GRD_SMALL_MATRIX_SIDE ? grain : (grain + GRD_MATRIX_LANES - 1) / GRD_MATRIX_LANES * GRD_MATRIX_LANES;
 }
 
 bool grd_find_failed_matrix(grd_tensor *info, struct grd_failed_matrix *ret_failed)

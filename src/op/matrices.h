@@ -27,6 +27,9 @@ static inline int64_t grd_matrix_count(const grd_tensor *x)
 /* Plans a result of matrices that lie column by column. */
 bool grd_plan_columns(struct grd_plan *p, grd_dims batch, int64_t rows, int64_t columns, grd_dtype dtype);
 
+/* Plans to read matrices one after the other, without a copy of those that are so: row by row, or column by column. */
+bool grd_plan_reads_matrices(struct grd_plan *p, grd_tensor *x, bool *ret_by_rows);
+
 /* Matrix `index` of a tensor whose matrices lie one after the other. */
 static inline char *grd_matrix_at(const grd_tensor *x, int64_t index)
 {
@@ -47,5 +50,7 @@ bool grd_find_failed_matrix(grd_tensor *info, struct grd_failed_matrix *ret_fail
 
 /* Returns how many matrices are one task, if each takes `work` multiplications. */
 int64_t grd_matrix_grain(double work);
+/* Rounds it up so that matrices of a small side, which are computed many at once, fill the lanes of a task. */
+int64_t grd_lanes_grain(int64_t side, int64_t grain);
 
 #endif

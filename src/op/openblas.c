@@ -241,16 +241,35 @@ const struct grd_openblas *grd_openblas(void)
     return now == SERVES ? &blas : NULL;
 }
 
-grd_lapack_routine *grd_lapack(grd_dtype dtype, const char *name)
+/* Looks a routine up under its name for a dtype. */
+static grd_lapack_routine *find_routine(grd_dtype dtype, enum grd_lapack_name name)
 {
+    static const char *const real[GRD_LAPACK_COUNT] = {"potrf", "getrf", "trsm",  "trsv",  "geqrf", "orgqr", "sytrf",
+                                                       "sytrs", "sytrf", "sytrs", "syevd", "gesdd", "geev"};
+    static const char *const complex[GRD_LAPACK_COUNT] = {"potrf", "getrf", "trsm",  "trsv",  "geqrf", "ungqr", "sytrf",
+                                                          "sytrs", "hetrf", "hetrs", "heevd", "gesdd", "geev"};
     static const char letters[GRD_DTYPE_COUNT] = {[GRD_FLOAT32] = 's', [GRD_FLOAT64] = 'd', [GRD_COMPLEX64] = 'c', [GRD_COMPLEX128] = 'z'};
     char symbol[32];
     grd_lapack_routine *routine = NULL;
-    if (letters[dtype] == '\0' || grd_openblas() == NULL)
+    if (letters[dtype] == '\0')
         return NULL;
-    snprintf(symbol, sizeof symbol, "%c%s_64_", letters[dtype], name);
+    snprintf(symbol, sizeof symbol, "%c%s_64_", letters[dtype], (grd_dtype_is_complex(dtype) ? complex : real)[name]);
     void *found = find_symbol(library, symbol);
     memcpy(&routine, &found, sizeof routine);
+    return routine;
+}
+
+/* A look among the names of the library takes longer than LAPACK does for a small matrix, so what was found is kept. */
+grd_lapack_routine *grd_lapack(grd_dtype dtype, enum grd_lapack_name name)
+{
+    static _Atomic(grd_lapack_routine *) found[GRD_DTYPE_COUNT][GRD_LAPACK_COUNT];
+    if (grd_openblas() == NULL)
+        return NULL;
+    grd_lapack_routine *routine = atomic_load_explicit(&found[dtype][name], memory_order_relaxed);
+    if (routine == NULL) {
+        routine = find_routine(dtype, name);
+        atomic_store_explicit(&found[dtype][name], routine, memory_order_relaxed);
+    }
     return routine;
 }
 
@@ -298,7 +317,7 @@ const struct grd_openblas *grd_openblas(void)
     return NULL;
 }
 
-grd_lapack_routine *grd_lapack(grd_dtype dtype, const char *name)
+grd_lapack_routine *grd_lapack(grd_dtype dtype, enum grd_lapack_name name)
 {
     (void)dtype, (void)name;
     return NULL;

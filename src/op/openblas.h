@@ -28,10 +28,28 @@ struct grd_openblas {
 
 /* Loads OpenBLAS unless that has been tried. NULL if it does not serve; the answer never changes. */
 const struct grd_openblas *grd_openblas(void);
-/* Returns a routine of LAPACK, or of BLAS as Fortran calls it, for float32, float64, complex64 or complex128: "getrf". NULL if OpenBLAS does not serve
- * or has no such routine. Arguments are passed by address, and integers have 64 bits. */
+/* The routines of LAPACK, and of BLAS as Fortran calls them, that are used. */
+enum grd_lapack_name {
+    GRD_LAPACK_POTRF,
+    GRD_LAPACK_GETRF,
+    GRD_LAPACK_TRSM,
+    GRD_LAPACK_TRSV,
+    GRD_LAPACK_GEQRF,
+    GRD_LAPACK_ORGQR, /* of complex dtypes ungqr, syevd of them heevd */
+    GRD_LAPACK_SYTRF,
+    GRD_LAPACK_SYTRS,
+    GRD_LAPACK_HETRF,
+    GRD_LAPACK_HETRS,
+    GRD_LAPACK_SYEVD,
+    GRD_LAPACK_GESDD,
+    GRD_LAPACK_GEEV,
+    GRD_LAPACK_COUNT
+};
+
+/* Returns a routine for float32, float64, complex64 or complex128. NULL if OpenBLAS does not serve or has no such routine. Arguments are passed by
+ * address, and integers have 64 bits. */
 typedef void grd_lapack_routine(void);
-grd_lapack_routine *grd_lapack(grd_dtype dtype, const char *name);
+grd_lapack_routine *grd_lapack(grd_dtype dtype, enum grd_lapack_name name);
 /* To be called before and after each product or routine. Waits until OpenBLAS has memory for a call at the same time as those that run; false when
  * it will have none. */
 bool grd_openblas_begin(void);

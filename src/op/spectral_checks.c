@@ -214,10 +214,32 @@ bool grd_lstsq_has_residuals(const grd_tensor *self, grd_tensor *rank, const cha
            (int64_t)least == grd_size_from_end(self, 1);
 }
 
+/* True if all singular values of matrices with A = Q R are certainly above rcond times the largest one: the Frobenius norms of R and its inverse
+ * are not below the largest singular value and the reciprocal of the least one. */
+static bool is_of_full_rank(grd_tensor *r, double rcond)
+{
+    double least = 0, largest = 0;
+    const int64_t k = grd_size_from_end(r, 1);
+    grd_tensor *inverse = grd_linalg_solve_triangular(r, grd_eye(k, .dtype = (grd_dtype)r->dtype, .device = grd_tensor_device(r)), true);
+    grd_tensor *const factors[] = {r, inverse};
+    grd_tensor *squares[2];
+    for (int i = 0; i < 2; i++)
+        squares[i] = grd_sum(grd_square(grd_abs(factors[i])), .dim = grd_dims(-2, -1));
+    return grd_composite_extremes(grd_physical(grd_mul(squares[0], squares[1])), &least, &largest) && rcond >= 0 &&
+           largest * rcond * rcond < 1;
+}
+
 void op_hidden_lstsq_made(grd_tensor *self, grd_tensor *b, double rcond, const char *driver, grd_tensor **ret)
 {
-    if (strcmp(driver, "gels") == 0) {
-        const grd_hidden_lstsq_unranked_result made = grd_hidden_lstsq_unranked(self, b);
+    const bool wide = grd_qr_is_wide(grd_sizes(self)), unranked = strcmp(driver, "gels") == 0;
+    grd_linalg_qr_result parts = {0};
+    if (unranked || (strcmp(driver, "gelsy") == 0 && grd_numel(self) > 0))
+        parts = grd_linalg_qr(grd_detach(wide ? grd_conj_physical(grd_transpose(self, -2, -1)) : self));
+    if (unranked) {
+        const grd_hidden_lstsq_unranked_result made = grd_hidden_lstsq_unranked(self, b, parts.Q, parts.R);
+        ret[0] = made.solution, ret[1] = made.residuals, ret[2] = made.rank, ret[3] = made.singular_values;
+    } else if (parts.R != NULL && is_of_full_rank(parts.R, rcond)) {
+        const grd_hidden_lstsq_of_full_rank_result made = grd_hidden_lstsq_of_full_rank(self, b, parts.Q, parts.R);
         ret[0] = made.solution, ret[1] = made.residuals, ret[2] = made.rank, ret[3] = made.singular_values;
     } else {
         const grd_hidden_lstsq_ranked_result made = grd_hidden_lstsq_ranked(self, b, rcond, driver);

@@ -65,7 +65,7 @@ static void count_bytes(grd_dtype dtype, struct grd_lapack_work *w)
 static int64_t call_eigh(grd_dtype dtype, const struct grd_eigh *e, void *a, void *w, const struct grd_lapack_work *sizes, struct parts x)
 {
     const bool complex = grd_dtype_is_complex(dtype);
-    grd_lapack_routine *const routine = grd_lapack(dtype, complex ? "heevd" : "syevd");
+    grd_lapack_routine *const routine = grd_lapack(dtype, GRD_LAPACK_SYEVD);
     const char *job = e->ret_v != NULL ? "V" : "N";
     const int64_t lda = e->n > 1 ? e->n : 1;
     int64_t info = 0;
@@ -82,7 +82,7 @@ bool grd_lapack_eigh_work(grd_dtype dtype, const struct grd_eigh *e, struct grd_
     double element[2] = {0}, real = 0;
     int64_t integer = 0;
     const struct parts x = {NULL, (char *)element, (char *)&real, &integer};
-    if (grd_lapack(dtype, grd_dtype_is_complex(dtype) ? "heevd" : "syevd") == NULL)
+    if (grd_lapack(dtype, GRD_LAPACK_SYEVD) == NULL)
         return false;
     call_eigh(dtype, e, element, &real, &(struct grd_lapack_work){.elements = -1, .reals = -1, .integers = -1}, x);
     *ret_work = (struct grd_lapack_work){.copies = e->ret_v != NULL ? 0 : e->n * e->n,
@@ -112,7 +112,7 @@ static int64_t call_svd(grd_dtype dtype, const struct grd_svd *s, void *a, void 
 {
     const int64_t k = s->m < s->n ? s->m : s->n, ldvt = s->rows > 1 ? s->rows : 1;
     const char *job = s->ret_u == NULL ? "N" : s->columns > k || s->rows > k ? "A" : "S";
-    grd_lapack_routine *const routine = grd_lapack(dtype, "gesdd");
+    grd_lapack_routine *const routine = grd_lapack(dtype, GRD_LAPACK_GESDD);
     int64_t info = 0;
     if (grd_dtype_is_complex(dtype))
         ((complex_gesdd_routine *)routine)(job, &s->m, &s->n, a, &s->m, values, u, &s->m, vh, &ldvt, x.elements, &sizes->elements, x.reals,
@@ -128,7 +128,7 @@ bool grd_lapack_svd_work(grd_dtype dtype, const struct grd_svd *s, struct grd_la
     const int64_t k = s->m < s->n ? s->m : s->n, longer = s->m < s->n ? s->n : s->m;
     double element[2] = {0}, real = 0;
     int64_t integer = 0;
-    if (grd_lapack(dtype, "gesdd") == NULL)
+    if (grd_lapack(dtype, GRD_LAPACK_GESDD) == NULL)
         return false;
     call_svd(dtype, s, element, &real, element, element, &(struct grd_lapack_work){.elements = -1},
              (struct parts){NULL, (char *)element, (char *)&real, &integer});

@@ -5,6 +5,9 @@
 #include <string.h>
 
 #include "kernel/cpu/matrix.h"
+#if !GRD_IS_COMPLEX
+#include "kernel/cpu/matrix_lanes.h"
+#endif
 
 /* ---- Cholesky ------------------------------------------------------------------------------------------------------------------------- */
 
@@ -43,52 +46,67 @@ static void cholesky(int64_t n, bool upper, void *a, int32_t *ret_info)
 }
 
 #if !GRD_IS_COMPLEX
-/* GRD_MATRIX_LANES matrices, element (i, j) of all of them in one vector. */
-typedef T lanes[GRD_MATRIX_LANES];
-
 /* A matrix with a minor that is not positive remains as it is from there on. */
 static void cholesky_in_lanes(int64_t n, lanes *a, int32_t *ret_info)
 {
     for (int64_t j = 0; j < n; j++) {
-        T *pivot = a[j + j * n];
+        T *pivot = a[j + j * n].x;
         lanes inverse;
         LANEWISE for (int l = 0; l < GRD_MATRIX_LANES; l++)
         {
             ret_info[l] = ret_info[l] == 0 && !(pivot[l] > 0) ? (int32_t)(j + 1) : ret_info[l];
             pivot[l] = ret_info[l] == 0 ? sqrt(pivot[l]) : pivot[l];
-            inverse[l] = ret_info[l] == 0 ? 1 / pivot[l] : 1;
+            inverse.x[l] = ret_info[l] == 0 ? 1 / pivot[l] : 1;
         }
         for (int64_t i = j + 1; i < n; i++)
-            LANEWISE for (int l = 0; l < GRD_MATRIX_LANES; l++) a[i + j * n][l] *= inverse[l];
-        for (int64_t k = j + 1; k < n; k++)
+            LANEWISE for (int l = 0; l < GRD_MATRIX_LANES; l++) a[i + j * n].x[l] *= inverse.x[l];
+        for (int64_t k = j + 1; k < n; k++) {
+            lanes factor;
+            LANEWISE for (int l = 0; l < GRD_MATRIX_LANES; l++) factor.x[l] = ret_info[l] == 0 ? a[k + j * n].x[l] : 0;
             for (int64_t i = k; i < n; i++)
-                LANEWISE for (int l = 0; l < GRD_MATRIX_LANES; l++)
-                {
-                    const T updated = a[i + k * n][l] - a[k + j * n][l] * a[i + j * n][l];
-                    a[i + k * n][l] = ret_info[l] == 0 ? updated : a[i + k * n][l];
-                }
+                subtract_in_lanes(factor.x, a[i + j * n].x, a[i + k * n].x);
+        }
     }
 }
 
-/* Lanes without a matrix factor the last one again. */
-static void cholesky_many(int64_t count, int64_t n, bool upper, void *matrices, int32_t *ret_info)
+static void cholesky_many(int64_t count, int64_t n, bool by_rows, bool upper, const void *matrices, void *ret_l, int32_t *ret_info)
 {
-    T *a = matrices;
     const int64_t size = n * n;
     lanes gathered[GRD_SMALL_MATRIX_SIDE * GRD_SMALL_MATRIX_SIDE];
+    int32_t turned[GRD_SMALL_MATRIX_SIDE * GRD_SMALL_MATRIX_SIDE];
+    places_by_columns(n, n, turned);
     for (int64_t first = 0; first < count; first += GRD_MATRIX_LANES) {
         const int64_t some = at_most(count - first, GRD_MATRIX_LANES);
+        const T *from[GRD_MATRIX_LANES];
+        T *to[GRD_MATRIX_LANES];
         int32_t info[GRD_MATRIX_LANES] = {0};
-        for (int64_t l = 0; l < GRD_MATRIX_LANES; l++)
-            for (int64_t i = 0; i < size; i++)
-                gathered[i][l] = a[(first + at_most(l, some - 1)) * size + i];
+        lanes_from((const T *)matrices + first * size, size, some, from);
+        lanes_to((T *)ret_l + first * size, size, to);
+        gather(size, from, by_rows != upper ? turned : NULL, gathered);
         cholesky_in_lanes(n, gathered, info);
-        for (int64_t l = 0; l < some; l++) {
-            for (int64_t i = 0; i < size; i++)
-                a[(first + l) * size + i] = gathered[i][l];
-            finish_factor(n, upper, a + (first + l) * size);
-        }
+        for (int64_t j = 1; j < n; j++)
+            memset(gathered + j * n, 0, (size_t)j * sizeof *gathered);
+        scatter(size, (int)some, to, upper ? turned : NULL, gathered);
         memcpy(ret_info + first, info, (size_t)some * sizeof *info);
+    }
+}
+
+static void solve_many(const struct grd_triangle *t, int64_t count, int64_t k, const void *const *matrices, void *x)
+{
+    const int64_t n = t->n;
+    lanes triangles[GRD_SMALL_MATRIX_SIDE * GRD_SMALL_MATRIX_SIDE], columns[GRD_SMALL_MATRIX_SIDE * GRD_SMALL_MATRIX_SIDE];
+    const T *from[GRD_MATRIX_LANES];
+    T *to[GRD_MATRIX_LANES];
+    for (int64_t l = 0; l < GRD_MATRIX_LANES; l++)
+        from[l] = matrices[at_most(l, count - 1)];
+    gather(n * n, from, NULL, triangles);
+    for (int64_t first = 0; first < k; first += GRD_SMALL_MATRIX_SIDE) {
+        const int64_t some = at_most(k - first, GRD_SMALL_MATRIX_SIDE);
+        lanes_from((const T *)x + first * n, k * n, count, from);
+        lanes_to((T *)x + first * n, k * n, to);
+        gather(n * some, from, NULL, columns);
+        solve_triangle_in_lanes(n, some, t->upper, t->unit, triangles, columns);
+        scatter(n * some, (int)count, to, NULL, columns);
     }
 }
 #endif
@@ -190,6 +208,7 @@ const struct grd_decomposition_row GRD_TYPED(grd_decomposition_row) = {
     .finish_factor = finish_factor,
 #if !GRD_IS_COMPLEX
     .cholesky_many = cholesky_many,
+    .solve_many = solve_many,
 #endif
     .reflect = reflect,
     .take_upper = take_upper,

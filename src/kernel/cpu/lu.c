@@ -4,6 +4,9 @@
 #include <string.h>
 
 #include "kernel/cpu/pivots.h"
+#if !GRD_IS_COMPLEX
+#include "kernel/cpu/matrix_lanes.h"
+#endif
 
 /* ---- One matrix ------------------------------------------------------------------------------------------------------------------------- */
 
@@ -80,18 +83,6 @@ static void log_determinant(int64_t n, const void *lu, const int32_t *pivots, vo
 /* ---- Many small matrices ------------------------------------------------------------------------------------------------------------------ */
 
 #if !GRD_IS_COMPLEX
-/* An element of GRD_MATRIX_LANES matrices, whose bits are chosen among by masks: a choice between floating numbers would become stores under conditions. */
-#if GRD_TAG == GRD_TAG_float32
-typedef uint32_t B;
-#else
-typedef uint64_t B;
-#endif
-
-typedef union {
-    T x[GRD_MATRIX_LANES];
-    B bits[GRD_MATRIX_LANES];
-} lanes;
-
 /* The pivots of column j, from 0. */
 INLINE void choose_pivots(int64_t n, int64_t j, const lanes *column, lanes *restrict pivots)
 {
@@ -111,41 +102,31 @@ INLINE void choose_pivots(int64_t n, int64_t j, const lanes *column, lanes *rest
         }
 }
 
-/* Exchanges row j of n x n matrices with those of the pivots. */
-INLINE void exchange_in_lanes(int64_t n, int64_t j, const lanes *restrict pivots, lanes *a)
+/* Exchanges element j of a column with those of the pivots, where mask[i] is set. */
+INLINE void exchange_in_column(int64_t n, int64_t j, const lanes *restrict mask, lanes *column)
 {
-    for (int64_t i = j + 1; i < n; i++) {
-        B mask[GRD_MATRIX_LANES], any = 0;
-        LANEWISE for (int l = 0; l < GRD_MATRIX_LANES; l++)
-        {
-            mask[l] = -(B)(pivots->bits[l] == (B)i);
-            any |= mask[l];
-        }
-        for (int64_t k = 0; any != 0 && k < n; k++) {
-            B *restrict x = a[j + k * n].bits, *restrict y = a[i + k * n].bits;
-            LANEWISE for (int l = 0; l < GRD_MATRIX_LANES; l++)
-            {
-                const B difference = (x[l] ^ y[l]) & mask[l];
-                x[l] ^= difference;
-                y[l] ^= difference;
-            }
-        }
-    }
-}
-
-INLINE void subtract_in_lanes(const T *restrict factor, const T *restrict x, T *restrict a)
-{
-    LANEWISE for (int l = 0; l < GRD_MATRIX_LANES; l++) a[l] -= factor[l] * x[l];
+    const lanes above = column[j];
+    lanes pivot = {0};
+    for (int64_t i = j; i < n; i++)
+        LANEWISE for (int l = 0; l < GRD_MATRIX_LANES; l++) pivot.bits[l] |= column[i].bits[l] & mask[i].bits[l];
+    column[j] = pivot;
+    for (int64_t i = j + 1; i < n; i++)
+        LANEWISE for (int l = 0; l < GRD_MATRIX_LANES; l++) column[i].bits[l] =
+            (column[i].bits[l] & ~mask[i].bits[l]) | (above.bits[l] & mask[i].bits[l]);
 }
 
 /* A column in which all that remains is zero is left as it is. */
-static void factor_in_lanes(int64_t n, lanes *a, lanes *ret_pivots, lanes *restrict ret_info)
+INLINE void factor_in_lanes(int64_t n, lanes *a, lanes *ret_pivots, lanes *restrict ret_info)
 {
+    lanes mask[GRD_SMALL_MATRIX_SIDE];
     memset(ret_info, 0, sizeof *ret_info);
     for (int64_t j = 0; j < n; j++) {
         lanes *column = a + j * n, divisor;
         choose_pivots(n, j, column, &ret_pivots[j]);
-        exchange_in_lanes(n, j, &ret_pivots[j], a);
+        for (int64_t i = j; i < n; i++)
+            LANEWISE for (int l = 0; l < GRD_MATRIX_LANES; l++) mask[i].bits[l] = -(B)(ret_pivots[j].bits[l] == (B)i);
+        for (int64_t k = 0; k < n; k++)
+            exchange_in_column(n, j, mask, a + k * n);
         LANEWISE for (int l = 0; l < GRD_MATRIX_LANES; l++)
         {
             const T pivot = column[j].x[l];
@@ -160,21 +141,22 @@ static void factor_in_lanes(int64_t n, lanes *a, lanes *ret_pivots, lanes *restr
     }
 }
 
-/* Lanes without a matrix factor the last one again. */
-static void factor_many(int64_t count, int64_t n, void *matrices, int32_t *ret_pivots, int32_t *ret_info)
+static void factor_many(int64_t count, int64_t n, bool by_rows, const void *matrices, void *ret_lu, int32_t *ret_pivots, int32_t *ret_info)
 {
-    T *a = matrices;
     const int64_t size = n * n;
     lanes gathered[GRD_SMALL_MATRIX_SIDE * GRD_SMALL_MATRIX_SIDE], pivots[GRD_SMALL_MATRIX_SIDE], info;
+    int32_t turned[GRD_SMALL_MATRIX_SIDE * GRD_SMALL_MATRIX_SIDE];
+    places_by_columns(n, n, turned);
     for (int64_t first = 0; first < count; first += GRD_MATRIX_LANES) {
         const int64_t some = at_most(count - first, GRD_MATRIX_LANES);
-        for (int64_t l = 0; l < GRD_MATRIX_LANES; l++)
-            for (int64_t i = 0; i < size; i++)
-                gathered[i].x[l] = a[(first + at_most(l, some - 1)) * size + i];
+        const T *from[GRD_MATRIX_LANES];
+        T *to[GRD_MATRIX_LANES];
+        lanes_from((const T *)matrices + first * size, size, some, from);
+        lanes_to((T *)ret_lu + first * size, size, to);
+        gather(size, from, by_rows ? turned : NULL, gathered);
         factor_in_lanes(n, gathered, pivots, &info);
+        scatter(size, (int)some, to, NULL, gathered);
         for (int64_t l = 0; l < some; l++) {
-            for (int64_t i = 0; i < size; i++)
-                a[(first + l) * size + i] = gathered[i].x[l];
             for (int64_t j = 0; j < n; j++)
                 ret_pivots[(first + l) * n + j] = (int32_t)pivots[j].bits[l] + 1;
             ret_info[first + l] = (int32_t)info.bits[l];
@@ -195,31 +177,25 @@ INLINE void read_order(int64_t n, const int32_t *pivots, int *ret_order)
 }
 
 /* Solves with the lower triangle, then with the upper one; of one of them the diagonal is 1. */
-static void solve_in_lanes(int64_t n, int64_t k, bool is_lower_unit, const lanes *a, lanes *x)
+INLINE void solve_in_lanes(int64_t n, int64_t k, bool is_lower_unit, const lanes *a, lanes *x)
 {
-    for (const lanes *end = x + k * n; x < end; x += n)
-        for (int64_t step = 0; step < 2 * n; step++) {
-            const bool lower = step < n;
-            const int64_t j = lower ? step : 2 * n - 1 - step;
-            if (lower != is_lower_unit)
-                LANEWISE for (int l = 0; l < GRD_MATRIX_LANES; l++) x[j].x[l] /= a[j + j * n].x[l];
-            for (int64_t i = lower ? j + 1 : 0; i < (lower ? n : j); i++)
-                subtract_in_lanes(x[j].x, a[i + j * n].x, x[i].x);
-        }
+    solve_triangle_in_lanes(n, k, false, is_lower_unit, a, x);
+    solve_triangle_in_lanes(n, k, true, !is_lower_unit, a, x);
 }
 
 /* Lanes without a system solve the last one again. */
 static void solve_many(const struct grd_small_systems *s)
 {
-    const int64_t n = s->n, size = n * n;
+    const int64_t n = s->n;
     lanes matrices[GRD_SMALL_MATRIX_SIDE * GRD_SMALL_MATRIX_SIDE], x[GRD_SMALL_MATRIX_SIDE * GRD_SMALL_MATRIX_SIDE];
     int order[GRD_MATRIX_LANES][GRD_SMALL_MATRIX_SIDE];
+    const T *factors[GRD_MATRIX_LANES];
     for (int64_t l = 0; l < GRD_MATRIX_LANES; l++) {
         const int64_t which = at_most(l, s->count - 1);
         read_order(n, s->exchanges[which], order[l]);
-        for (int64_t i = 0; i < size; i++)
-            matrices[i].x[l] = ((const T *)s->matrices[which])[i];
+        factors[l] = s->matrices[which];
     }
+    gather(n * n, factors, NULL, matrices);
     for (int64_t first = 0; first < s->k; first += GRD_SMALL_MATRIX_SIDE) {
         const int64_t columns = at_most(s->k - first, GRD_SMALL_MATRIX_SIDE);
         for (int64_t l = 0; l < GRD_MATRIX_LANES; l++) {
@@ -237,6 +213,52 @@ static void solve_many(const struct grd_small_systems *s)
         }
     }
 }
+
+/* The inverses of matrices from their decompositions: L U X = P^T, with reciprocals of the diagonal of U, which take less time than quotients. */
+static void invert_in_lanes(int64_t n, lanes *lu, const lanes *pivots, lanes *restrict ret_inverse)
+{
+    memset(ret_inverse, 0, (size_t)(n * n) * sizeof *ret_inverse);
+    for (int l = 0; l < GRD_MATRIX_LANES; l++) {
+        int32_t exchanges[GRD_SMALL_MATRIX_SIDE];
+        int order[GRD_SMALL_MATRIX_SIDE];
+        for (int64_t j = 0; j < n; j++)
+            exchanges[j] = (int32_t)pivots[j].bits[l] + 1;
+        read_order(n, exchanges, order);
+        for (int64_t i = 0; i < n; i++)
+            ret_inverse[i + order[i] * n].x[l] = 1;
+    }
+    for (int64_t j = 0; j < n; j++)
+        LANEWISE for (int l = 0; l < GRD_MATRIX_LANES; l++) lu[j + j * n].x[l] = 1 / lu[j + j * n].x[l];
+    solve_triangle_in_lanes(n, n, false, true, lu, ret_inverse);
+    for (lanes *x = ret_inverse; x < ret_inverse + n * n; x += n)
+        for (int64_t j = n - 1; j >= 0; j--) {
+            LANEWISE for (int l = 0; l < GRD_MATRIX_LANES; l++) x[j].x[l] *= lu[j + j * n].x[l];
+            for (int64_t i = 0; i < j; i++)
+                subtract_in_lanes(x[j].x, lu[i + j * n].x, x[i].x);
+        }
+}
+
+static void invert_many(int64_t count, int64_t n, bool by_rows, const void *matrices, void *ret_inverses, int32_t *ret_info)
+{
+    const int64_t size = n * n;
+    lanes gathered[GRD_SMALL_MATRIX_SIDE * GRD_SMALL_MATRIX_SIDE], inverse[GRD_SMALL_MATRIX_SIDE * GRD_SMALL_MATRIX_SIDE];
+    lanes pivots[GRD_SMALL_MATRIX_SIDE], info;
+    int32_t turned[GRD_SMALL_MATRIX_SIDE * GRD_SMALL_MATRIX_SIDE];
+    places_by_columns(n, n, turned);
+    for (int64_t first = 0; first < count; first += GRD_MATRIX_LANES) {
+        const int64_t some = at_most(count - first, GRD_MATRIX_LANES);
+        const T *from[GRD_MATRIX_LANES];
+        T *to[GRD_MATRIX_LANES];
+        lanes_from((const T *)matrices + first * size, size, some, from);
+        lanes_to((T *)ret_inverses + first * size, size, to);
+        gather(size, from, by_rows ? turned : NULL, gathered);
+        factor_in_lanes(n, gathered, pivots, &info);
+        invert_in_lanes(n, gathered, pivots, inverse);
+        scatter(size, (int)some, to, NULL, inverse);
+        for (int64_t l = 0; l < some; l++)
+            ret_info[first + l] = (int32_t)info.bits[l];
+    }
+}
 #endif
 
 const struct grd_lu_row GRD_TYPED(grd_lu_row) = {
@@ -244,6 +266,7 @@ const struct grd_lu_row GRD_TYPED(grd_lu_row) = {
 #if !GRD_IS_COMPLEX
     .factor_many = factor_many,
     .solve_many = solve_many,
+    .invert_many = invert_many,
 #endif
     .exchange_rows = exchange_rows,
     .determinant = determinant,

@@ -1,0 +1,107 @@
+"""Many small real matrices, which kernels compute at once: every side, both ways to lie in memory, batches that do not fill the lanes, and one matrix beside the batch."""
+import numpy as np
+import pytest
+
+import gradus
+
+SIDES = range(17)
+
+
+def matrices(batch, n, dtype, by_rows, ridge=0.0):
+    x = np.random.default_rng(n).normal(size=(batch, n, n)) + ridge * np.eye(n)
+    made = gradus.tensor(x, dtype=dtype)
+    return made if by_rows else made.mT.contiguous().mT
+
+
+def close(a, b, dtype):
+    limit = 2e-4 if dtype == gradus.float32 else 1e-11
+    return np.abs(np.asarray(a.tolist()).reshape(b.shape) - b).max(initial=0) <= limit * max(1, np.abs(b).max(initial=0))
+
+
+@pytest.mark.parametrize("by_rows", [True, False])
+@pytest.mark.parametrize("dtype", [gradus.float32, gradus.float64])
+@pytest.mark.parametrize("n", SIDES)
+def test_decompositions(n, dtype, by_rows):
+    for batch in (2, 17):
+        x = matrices(batch, n, dtype, by_rows, ridge=n)
+        inside = np.asarray(x.tolist()).reshape(batch, n, n)
+        assert close(gradus.linalg.inv(x), np.linalg.inv(inside), dtype)
+        LU, pivots, info = gradus.linalg.lu_factor_ex(x)
+        for i in range(batch):
+            alone = gradus.linalg.lu_factor_ex(x[i])
+            assert (LU[i] == alone.LU).all() and (pivots[i] == alone.pivots).all() and info[i] == alone.info == 0
+        positive = x @ x.mT + gradus.eye(n, dtype=dtype)
+        positive = positive if by_rows else positive.mT.contiguous().mT
+        for upper in (False, True):
+            # the triangle that is not named is not read
+            half = positive.triu() if upper else positive.tril()
+            half = half if by_rows else half.mT.contiguous().mT
+            factor = gradus.linalg.cholesky(half, upper=upper)
+            assert (factor == gradus.stack([gradus.linalg.cholesky(m, upper=upper) for m in half])).all() if n > 0 else factor.shape == (batch, 0, 0)
+            assert close(factor.mT @ factor if upper else factor @ factor.mT, np.asarray(positive.tolist()).reshape(batch, n, n), dtype)
+
+
+@pytest.mark.parametrize("dtype", [gradus.float32, gradus.float64])
+@pytest.mark.parametrize("n", SIDES)
+def test_triangles_have_the_bits_of_one_alone(n, dtype):
+    triangles = matrices(17, n, dtype, True, ridge=2 * n + 1)
+    for k in (1, 2, 19):
+        right = gradus.tensor(np.random.default_rng(k).normal(size=(17, n, k)), dtype=dtype)
+        for upper in (False, True):
+            for unit in (False, True):
+                solved = gradus.linalg.solve_triangular(triangles, right, upper=upper, unitriangular=unit)
+                for i in range(17):
+                    assert (solved[i] == gradus.linalg.solve_triangular(triangles[i], right[i], upper=upper, unitriangular=unit)).all()
+        one = gradus.linalg.solve_triangular(triangles[:1], right, upper=True)  # a triangle that serves the whole batch
+        assert (one == gradus.linalg.solve_triangular(triangles[:1].expand(17, n, n), right, upper=True)).all()
+
+
+def test_inverses_name_the_first_singular_matrix():
+    x = matrices(40, 5, gradus.float64, True, ridge=5)
+    x[33, :, 2] = 0
+    inverse, info = gradus.linalg.inv_ex(x)
+    assert info[33] == 3 and (info == 0).sum() == 39 and inverse[32].isfinite().all()
+    with pytest.raises(gradus.linalg.LinAlgError, match=r"linalg.inv: \(Batch element 33\): The diagonal element 3 is zero"):
+        gradus.linalg.inv(x)
+
+
+def test_gradients_of_inverses_in_a_batch():
+    x = matrices(3, 4, gradus.float64, True, ridge=4).requires_grad_()
+    assert gradus.autograd.gradcheck(gradus.linalg.inv, x, check_forward_ad=True) and gradus.autograd.gradgradcheck(gradus.linalg.inv, x)
+
+
+@pytest.mark.parametrize("dtype", [gradus.float32, gradus.float64, gradus.complex64, gradus.complex128])
+@pytest.mark.parametrize("k", [1, 2, 3])
+def test_few_right_sides_of_a_large_triangle(k, dtype):
+    n = 40
+    generator = np.random.default_rng(k)
+    part = gradus.tensor(generator.normal(size=(2, n, n)) / n, dtype=dtype)
+    x = part[0] + (0 if not dtype.is_complex else 1j * part[1]) + gradus.eye(n, dtype=dtype)
+    b = gradus.tensor(generator.normal(size=(n, k)), dtype=dtype)
+    for upper in (False, True):
+        for unit in (False, True):
+            triangle = x.triu() if upper else x.tril()
+            whole = triangle - triangle.diagonal().diag() + gradus.eye(n, dtype=dtype) if unit else triangle
+            left = gradus.linalg.solve_triangular(x, b, upper=upper, unitriangular=unit)
+            right = gradus.linalg.solve_triangular(x, b.mT, upper=upper, left=False, unitriangular=unit)
+            limit = 1e-5 if dtype in (gradus.float32, gradus.complex64) else 1e-13
+            assert (whole @ left - b).abs().max() < limit and (right @ whole - b.mT).abs().max() < limit
+
+
+def test_least_squares_of_full_rank_and_of_less():
+    generator = np.random.default_rng(0)
+    for shape in ((2, 9, 4), (2, 4, 9), (30, 30), (2, 5, 5)):
+        a = generator.normal(size=shape)
+        b = generator.normal(size=shape[:-1] + (3,))
+        low = a.copy()
+        low[..., -1, :] = low[..., 0, :]
+        low[..., :, -1] = low[..., :, 0]
+        for given in (a, low):
+            made = gradus.linalg.lstsq(gradus.tensor(given.tolist(), dtype=gradus.float64), gradus.tensor(b.tolist(), dtype=gradus.float64))
+            assert np.abs(np.asarray(made.solution.tolist()) - np.linalg.pinv(given) @ b).max() < 1e-9
+            assert (np.asarray(made.rank.tolist()) == np.linalg.matrix_rank(given)).all() and made.singular_values.shape == (0,)
+        # a tolerance that counts the least singular values as 0
+        values = np.linalg.svd(a, compute_uv=False)
+        rcond = float((values[..., -1] / values[..., 0]).max()) * 1.01
+        made = gradus.linalg.lstsq(gradus.tensor(a.tolist(), dtype=gradus.float64), gradus.tensor(b.tolist(), dtype=gradus.float64), rcond=rcond)
+        assert np.abs(np.asarray(made.solution.tolist()) - np.linalg.pinv(a, rcond=rcond) @ b).max() < 1e-9 and (made.rank < min(shape[-2:])).all()
