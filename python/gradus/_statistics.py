@@ -11,6 +11,9 @@ class _Histogramdd(NamedTuple):
     hist: Tensor
     bin_edges: tuple[Tensor, ...]
 
+    def __repr__(self):
+        return f"torch.return_types.histogramdd(\nhist={self.hist!r},\nbin_edges={self.bin_edges!r})"
+
 
 _Histogramdd.__name__ = _Histogramdd.__qualname__ = "histogramdd"
 _Histogramdd.__module__ = "torch.return_types"

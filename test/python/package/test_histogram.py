@@ -94,6 +94,8 @@ def test_methods_and_names():
     assert gradus.histc(x, 2, out=out) is out and out.tolist() == [2, 1]
     found = gradus.histogramdd(x.reshape(3, 1), 2)
     assert found.hist.tolist() == [2, 1] and found.bin_edges[0].tolist() == [1, 1.5, 2]
+    texts = [repr(module.histogramdd(module.tensor([[0.0, 1.0], [1.0, 0.5]]), bins=[2, 3])) for module in (gradus, torch)]
+    assert texts[0] == texts[1]
     with pytest.raises(RuntimeError, match="derivative for '.*histogram' is not implemented"):
         gradus.histogram(x.requires_grad_(), 2).hist.sum().backward()
     assert not gradus.histc(x, 2).requires_grad
