@@ -139,3 +139,13 @@ def test_functions_of_the_module_and_of_nn_functional_agree():
 
     for i, (ours, theirs) in enumerate(zip(results(gradus), results(torch))):
         assert gradus.allclose(gradus.tensor(ours), gradus.tensor(theirs), atol=1e-5, equal_nan=True), i
+
+
+def test_classes_of_results():
+    """Each is the class that its function's results have."""
+    names = [name for name, kind in vars(torch.return_types).items() if isinstance(kind, type) and issubclass(kind, tuple) and name[0] != "_" and not name.endswith("_out")]
+    assert len(names) > 30 and not set(names) - set(gradus.return_types.__all__)
+    for name in gradus.return_types.__all__:
+        kind = getattr(gradus.return_types, name)
+        assert (kind.__module__, kind.__name__) == ("torch.return_types", name)
+    assert type(gradus.frexp(gradus.ones(1))) is gradus.return_types.frexp and type(gradus.linalg.svd(gradus.ones(2, 2))) is gradus.return_types.linalg_svd
