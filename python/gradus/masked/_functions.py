@@ -8,6 +8,7 @@ from gradus._C import Tensor
 
 from . import _gradient, _reductions
 from ._gradient import Call
+from ._names import ADDING, BINARY, CONVERSIONS, JOINING, RAW, REARRANGING, UNARY
 from ._tensor import MaskedTensor, check_dtype
 
 __all__ = ["call"]
@@ -32,7 +33,7 @@ def _property(func, name, t, *value):
     attribute = func.__self__.__name__
     if name == "__set__":
         if attribute == "grad":
-            t._grad_mask.take()
+            t._grad_mask.mask = value[0]._mask if isinstance(value[0], MaskedTensor) else None
         return func(t, *value)
     if attribute == "grad":
         return _gradient.grad_of(t)
@@ -211,7 +212,7 @@ def _rearranged(func, *args, **kwargs):
         return mask_of_gradient
 
     results, is_one = applied([this.enter(t, rule(number)) for number, t in enumerate(sources)])
-    if func.__name__ in _ADDING:
+    if func.__name__ in ADDING:
         masks = [mask != 0 for mask in applied([t._mask.to(gradus.float32) for t in sources])[0]]
     else:
         masks = applied([t._mask for t in sources])[0]
@@ -251,33 +252,10 @@ def _grad(func, outputs, inputs, *args, **kwargs):
     return grads
 
 
-# ---- Tables -----------------------------------------------------------------------------------------------------------------------
-
-_UNARY = """
-abs absolute acos acosh angle arccos arccosh arcsin arcsinh arctan arctanh asin asinh atan atanh bitwise_not ceil clamp clip conj_physical cos cosh deg2rad digamma erf erfc erfinv exp
-exp2 expm1 fix float_power floor frac i0 isfinite isnan isreal lgamma log log10 log1p log2 logit nan_to_num neg negative positive pow rad2deg reciprocal round rsqrt sgn sigmoid sign
-signbit sin sinc sinh sqrt square tan tanh trunc
-""".split()
-_BINARY = """
-add arctan2 atan2 bitwise_and bitwise_left_shift bitwise_or bitwise_right_shift bitwise_xor div divide eq floor_divide fmax fmin fmod ge greater greater_equal gt isclose le less
-less_equal logaddexp logaddexp2 lt maximum minimum mul multiply ne nextafter not_equal remainder sub subtract true_divide
-""".split()
-_REARRANGING = """
-broadcast_to chunk diagonal expand flatten flip fold hsplit index_select movedim moveaxis narrow permute ravel reshape select split split_with_sizes squeeze swapaxes swapdims t tensor_split
-transpose unbind unflatten unfold unsqueeze view vsplit dsplit atleast_1d atleast_2d atleast_3d
-""".split()
-_JOINING = "cat column_stack concat concatenate dstack hstack row_stack stack vstack".split()
-_CONVERSIONS = "bool char clone contiguous cpu cuda detach double float half int long ones_like short bfloat16 byte to type type_as".split()
-_RAW = """
-_is_view backward data_ptr detach_ element_size is_complex is_contiguous is_floating_point is_inference is_same_size is_signed ndimension numel requires_grad_ retain_grad size
-storage_offset stride
-""".split()
-_ADDING = frozenset({"fold", "unfold"})
-
 _FUNCTIONS = {
-    **dict.fromkeys(_UNARY, _unary), **dict.fromkeys([name + "_" for name in _UNARY], _unary), **dict.fromkeys(_BINARY, _elementwise),
-    **dict.fromkeys([name + "_" for name in _BINARY], _elementwise), **dict.fromkeys(_REARRANGING, _rearranged), **dict.fromkeys(_JOINING, _joined),
-    **dict.fromkeys(_CONVERSIONS, _converted), **dict.fromkeys(_RAW, _raw),
+    **dict.fromkeys(UNARY, _unary), **dict.fromkeys([name + "_" for name in UNARY], _unary), **dict.fromkeys(BINARY, _elementwise),
+    **dict.fromkeys([name + "_" for name in BINARY], _elementwise), **dict.fromkeys(REARRANGING, _rearranged), **dict.fromkeys(JOINING, _joined),
+    **dict.fromkeys(CONVERSIONS, _converted), **dict.fromkeys(RAW, _raw),
     **dict.fromkeys("sum mean amin amax argmin argmax prod all var std".split(), _reduction), "norm": _norm, "softmax": _softmax, "where": _where, "copy_": _copy, "max": _extreme, "min": _extreme,
     "dropout": _dropout, "__getitem__": _getitem, "view_as": _reshape_like, "expand_as": _reshape_like, "_autograd_grad": _grad,
 }

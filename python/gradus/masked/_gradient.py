@@ -9,6 +9,7 @@ import gradus
 from gradus._C import DisableTorchFunctionSubclass, Tensor
 from gradus.autograd import Function
 
+from ._names import BINARY, UNARY
 from ._tensor import MaskedTensor, masked
 
 __all__ = ["Call", "GradMask", "as_masked", "construct", "data_of", "grad_of", "mark"]
@@ -98,9 +99,33 @@ def data_of(t):
     return GetData.apply(t, None, lambda grad: mask, t._grad_mask) if _is_recorded(t) else _plain(t)
 
 
+_ELEMENTWISE_NODES = frozenset(name.replace("_", "") for name in (*UNARY, *BINARY, "clone"))
+
+
+def _through(grad_inputs, grad_outputs):
+    """The hook of an elementwise node: what comes masked leaves it masked, such as the gradient of 1 / x where x is 0."""
+    grad = grad_outputs[0]
+    if not isinstance(grad, MaskedTensor):
+        return None
+    with DisableTorchFunctionSubclass():
+        return tuple(g if g is None or g.shape != grad.shape else masked(gradus.where(grad._mask, _plain(g), 0), grad._mask) for g in grad_inputs)
+
+
+def _mask_history(node):
+    """Lets the gradient of data stay masked on its way to the leaves, as long as nodes are elementwise."""
+    pending = [node]
+    while pending:
+        node = pending.pop()
+        if node is not None and node.name().partition("Backward")[0].lower() in _ELEMENTWISE_NODES and not node.metadata.get("masked"):
+            node.metadata["masked"] = True
+            node.register_hook(_through)
+            pending += [before for before, _ in node.next_functions]
+
+
 def construct(data, mask):
     """See as_masked_tensor."""
     call = Call()
+    _mask_history(data.grad_fn)
     return call.leave(call.enter(data, call.same).clone(), mask)
 
 

@@ -7,11 +7,8 @@ def text_of(data, mask):
     is_float = data.is_floating_point()
     if data.dim() == 0:
         return f"MaskedTensor({_number(data.item(), is_float)}, True)" if mask.item() else "MaskedTensor(--, False)"
-    texts = [_number(value, is_float) if counts else None for value, counts in zip(data.reshape(-1).tolist(), mask.reshape(-1).tolist())]
-    width = max((len(text) for text in texts if text is not None), default=0)
-    hidden = "--".rjust(max(width, 8))
-    rows = iter([hidden if text is None else text for text in texts])
-    return "MaskedTensor(\n" + _nested(rows, data.shape, "  ") + "\n)"
+    texts = iter([_number(value, is_float) if counts else None for value, counts in zip(data.reshape(-1).tolist(), mask.reshape(-1).tolist())])
+    return "MaskedTensor(\n" + _nested(texts, data.shape, "  ") + "\n)"
 
 
 def _number(value, is_float):
@@ -19,8 +16,10 @@ def _number(value, is_float):
 
 
 def _nested(texts, sizes, indent):
-    """The texts, taken one after the other, as nested lists of the sizes."""
+    """The texts, taken one after the other, as nested lists of the sizes; None, a masked element, is as wide as the widest of its line."""
     if len(sizes) == 1:
-        return indent + "[" + ", ".join(next(texts) for _ in range(sizes[0])) + "]"
+        line = [next(texts) for _ in range(sizes[0])]
+        hidden = "--".rjust(max([8, *(len(text) for text in line if text is not None)]))
+        return indent + "[" + ", ".join(hidden if text is None else text for text in line) + "]"
     rows = [_nested(texts, sizes[1:], indent + "  ") for _ in range(sizes[0])]
     return indent + "[\n" + ",\n".join(rows) + "\n" + indent + "]"

