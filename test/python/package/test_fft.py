@@ -167,7 +167,8 @@ ERRORS = ["fft.fft(r, 0)", "fft.fft(r, -1)", "fft.irfft(c, 0)", "fft.irfft(c[...
           "fft.fftn(r, dim=(0, -3))", "fft.rfftn(r, dim=())", "fft.fftn(r, s=(2, 3), dim=(0,))", "fft.fftn(r, s=(2, 3, 4, 5))", "fft.fftn(r, s=(2, 0))", "fft.fftn(r, s=(2, -2))", "fft.irfftn(c, s=(2, 0))",
           "fft.fft2(r[0, 0])", "fft.fftn(r, dim=3)", "fft.fft(torch.empty(3, 0))", "fft.rfft(c)", "fft.ihfft(c)", "fft.rfftn(c)", "fft.rfft2(c)", "fft.ihfftn(c)", "fft.fft(r.half())", "fft.rfft(r.bfloat16())",
           "fft.irfft(r.half())", "fft.fftn(r.half())", "fft.fftfreq(-1)", "fft.fftfreq(5, dtype=torch.int32)", "fft.fftshift(r, 3)", "_fft_c2c(r, [0], 0, True)", "_fft_r2c(c, [0], 0, True)", "_fft_c2r(r, [0], 0, 4)",
-          "fft.fft(r, out=torch.empty(0))", "fft.irfft(c, out=torch.empty(0, dtype=torch.complex64))", "fft.hfft2(r, out=torch.empty(0, dtype=torch.complex128))"]
+          "fft.fft(r, out=torch.empty(0))", "fft.irfft(c, out=torch.empty(0, dtype=torch.complex64))", "fft.hfft2(r, out=torch.empty(0, dtype=torch.complex128))",
+          "fft.ihfft(r, out=torch.empty(0))", "fft.ihfft2(r, out=torch.empty(0))", "fft.ihfftn(r, out=torch.empty(0, dtype=torch.int64))"]
 
 
 @pytest.mark.parametrize("call", ERRORS)
