@@ -77,6 +77,37 @@ def test_flipped_lines():
     check(gradus.fft.fft(gradus.from_numpy(x[:, ::-1].copy()).flip(1)), np.fft.fft(x), "complex128")
 
 
+def exact_root(n, exponents):
+    """exp(-2 pi i e / n) in long double, from angles of at most 45 degrees."""
+    octant, rest = 8 * exponents // n, 8 * exponents % n
+    angle = np.where(octant % 2 == 0, rest, n - rest) * (np.longdouble("0.78539816339744830961566084581987572") / n)
+    cosine, sine = np.cos(angle), np.sin(angle)
+    steep = np.isin(octant, (1, 2, 5, 6))
+    return np.where((octant >= 2) & (octant < 6), -1, 1) * np.where(steep, sine, cosine) + 1j * np.where(octant >= 4, 1, -1) * np.where(steep, cosine, sine)
+
+
+ACCURATE = [*range(2, 65), 74, 97, 100, 101, 127, 128, 210, 243, 256, 509, 625, 720, 1000, 1009, 1024, 1999, 2000, 4096, 10007, 16384, 100000, 100003, 1 << 20]
+
+
+@pytest.mark.skipif(np.finfo(np.longdouble).eps > 1e-18, reason="long double is no wider than double, so there is nothing to compare with")
+@pytest.mark.parametrize("dtype", list(TOLERANCE))
+def test_accuracy(dtype):
+    """The error in the 2-norm beside that of the result is below 3 eps log2(n) by Higham (Accuracy and stability of numerical algorithms, theorem 24.2); a sixth of that is asked for.
+    It is taken over some elements of the result, each a sum in long double."""
+    pick = np.random.default_rng(5)
+    eps = float(np.finfo(dtype).eps)
+    for n in ACCURATE:
+        x, elements = numbers(n, dtype), np.sort(pick.choice(n, min(n, 24 if n < 20000 else 5), replace=False))
+        back = np.concatenate([x.real[:1], x[1:(n + 1) // 2], x.real[n // 2:n // 2 + 1] if n % 2 == 0 else x[:0]])  # half of a line whose transform is real
+        roots = exact_root(n, np.arange(n))
+        for name, line, found in (("fft", x, gradus.fft.fft(gradus.from_numpy(x))), ("rfft", x.real, gradus.fft.rfft(gradus.from_numpy(x.real.copy()))),
+                                  ("hfft", np.concatenate([back, back[1:(n + 1) // 2].conj()[::-1]]), gradus.fft.hfft(gradus.from_numpy(back), n))):
+            chosen = elements[elements < found.numel()]
+            exact = np.array([(line.astype(np.clongdouble) * roots[k * np.arange(n) % n]).sum() for k in chosen])
+            error = np.linalg.norm((found.numpy()[chosen] - exact).astype(complex)) / np.linalg.norm(exact.astype(complex))
+            assert error <= 0.5 * eps * np.log2(n), (name, n, error / eps / np.log2(n))
+
+
 BATCHED = [*range(1, 20), 31, 37, 46, 48, 49, 62, 64, 74, 96, 100, 101, 137, 158, 188, 191, 210, 256, 263, 509, 720, 1009, 1024, 1155, 2022, 2187, 3125, 4099, 10007, 65536]
 BATCH = 19  # a vector of float32 at the widest level, and three lines more
 
