@@ -16,6 +16,7 @@ enum {
     SHORT_LINE = 48,         /* is transformed in lanes, even if there is no other beside it */
     LONGEST_BATCHED = 1024,  /* of lines that lie one after the other: longer ones are transformed one by one */
     LONGEST_IN_LANES = 4096, /* of lines that lie side by side */
+    NEAR_BYTES = 1 << 15,    /* of lines in lanes, which stay in the nearest cache */
     SHARED_LINE = 1 << 14,   /* elements of a line that are worth several threads */
     PIECE_WORK = 1 << 14,    /* elements that are worth a piece */
     PIECES_OF_THREAD = 4
@@ -214,11 +215,18 @@ static int64_t length_of(const struct step *s)
     return is_halved(s) ? s->n / 2 : s->n;
 }
 
+/* True if lines go to lanes together rather than one by one: what is faster. */
 static bool goes_in_lanes(const struct step *s)
 {
-    const int64_t n = length_of(s), lanes = grd_kernels->fft[grd_dtype_to_real((grd_dtype)s->to->dtype)]->lanes;
-    const bool is_contiguous = s->from->strides[s->dim] == 1 && s->to->strides[s->dim] == 1;
-    return n <= SHORT_LINE || (s->lines >= lanes / 2 && n <= (is_contiguous ? LONGEST_BATCHED : LONGEST_IN_LANES));
+    const struct grd_fft_node *node = s->node;
+    const int64_t n = length_of(s), lanes = node->row->lanes;
+    if (n <= SHORT_LINE || s->lines < lanes / 2)
+        return n <= SHORT_LINE;
+    if (s->from->strides[s->dim] != 1 || s->to->strides[s->dim] != 1)
+        return n <= LONGEST_IN_LANES;
+    /* a matrix that fills all lanes loses nothing alone, and the lines in lanes leave the nearest cache */
+    const bool is_full = node->inner == NULL && node->a % lanes == 0 && node->b % lanes == 0;
+    return n <= LONGEST_BATCHED && !(is_full && grd_fft_lanes_bytes(node->row, n) > NEAR_BYTES);
 }
 
 static int64_t pieces_of(double work, int64_t most)
@@ -234,11 +242,11 @@ static bool set_up(struct step *s)
     const struct grd_fft_row *row = grd_kernels->fft[dtype];
     const int64_t n = length_of(s);
     s->lines = s->to->numel / s->to->sizes[s->dim];
-    s->in_lanes = goes_in_lanes(s);
     s->node = grd_fft_node(n <= SHORT_LINE ? GRD_FFT_SHORT : GRD_FFT_LONG, n, dtype);
     s->real = is_halved(s) && s->node != NULL ? grd_fft_node(GRD_FFT_REAL, s->n, dtype) : NULL;
     if (s->node == NULL || (is_halved(s) && s->real == NULL))
         return false;
+    s->in_lanes = goes_in_lanes(s);
     const double work = (double)s->lines * (double)n;
     s->parts = 1;
     if (s->in_lanes) {
@@ -356,25 +364,26 @@ static void open_lines(struct lines *l, const struct step *s, char *scratch)
     }
 }
 
-/* Where up to a vector of lines begin: each where the one before it does and a stride more, but at the ends of the innermost dimension. */
+/* Writes where `count` lines begin, from number `first` on. */
 static void find_lines(const struct lines *l, int64_t first, int64_t count, int64_t *ret_from, int64_t *ret_to)
 {
     const int inner = l->ndim - 1;
-    int64_t left = 0;
-    for (int64_t i = 0; i < count; i++, left--) {
-        if (left > 0) {
-            ret_from[i] = ret_from[i - 1] + l->from[inner];
-            ret_to[i] = ret_to[i - 1] + l->to[inner];
-            continue;
-        }
-        int64_t index = first + i;
-        left = inner >= 0 ? l->sizes[inner] - index % l->sizes[inner] : 1;
-        ret_from[i] = ret_to[i] = 0;
+    for (int64_t done = 0; done < count;) {
+        int64_t index = first + done, from = 0, to = 0;
         for (int d = inner; d >= 0; d--) {
-            ret_from[i] += index % l->sizes[d] * l->from[d];
-            ret_to[i] += index % l->sizes[d] * l->to[d];
-            index /= l->sizes[d];
+            const int64_t at = d > 0 ? index % l->sizes[d] : index;
+            from += at * l->from[d];
+            to += at * l->to[d];
+            index = d > 0 ? index / l->sizes[d] : 0;
         }
+        /* the lines up to the end of the innermost dimension are one stride apart */
+        const int64_t from_step = inner >= 0 ? l->from[inner] : 0, to_step = inner >= 0 ? l->to[inner] : 0;
+        const int64_t run = inner > 0 ? grd_least(count - done, l->sizes[inner] - (first + done) % l->sizes[inner]) : count - done;
+        for (int64_t i = 0; i < run; i++) {
+            ret_from[done + i] = from + i * from_step;
+            ret_to[done + i] = to + i * to_step;
+        }
+        done += run;
     }
 }
 
