@@ -58,6 +58,8 @@ grd_dims grd_channel_sizes(grd_dims sizes)
 double grd_rounded_to(double x, grd_dtype dtype)
 {
     _Alignas(16) char rounded[16];
+    if (grd_pending()) /* the dtype may be one that was refused */
+        return x;
     grd_kernels->cast[GRD_FLOAT64][dtype](1, (char *const[]){rounded, (char *)&x}, (const int64_t[]){0, 0}, NULL);
     grd_kernels->cast[dtype][GRD_FLOAT64](1, (char *const[]){(char *)&x, rounded}, (const int64_t[]){0, 0}, NULL);
     return x;
