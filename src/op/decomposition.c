@@ -107,6 +107,29 @@ bool grd_cholesky_check(grd_tensor *info, const char *function)
                : !grd_pending();
 }
 
+bool grd_cholesky_check_dtype(const grd_tensor *x, const char *kernel)
+{
+    return check_dtype(x, NULL, kernel);
+}
+
+bool grd_cholesky_inverse_check(grd_tensor *triangles)
+{
+    double least = 0, largest = 0;
+    struct grd_failed_matrix failed;
+    grd_tensor *zeros = grd_eq_scalar(grd_diagonal(grd_detach(triangles), .dim1 = -2, .dim2 = -1), grd_int(0));
+    if (!grd_composite_extremes(grd_physical(zeros), &least, &largest) || largest == 0)
+        return !grd_pending();
+    /* Of each matrix the place of its first zero, from 1; or 0. */
+    grd_tensor *first =
+        grd_mul(grd_add_scalar(grd_argmax(grd_to(zeros, .dtype = GRD_INT64), .dim = -1), grd_int(1)), grd_any(zeros, .dim = grd_dims(-1)));
+    return !grd_find_failed_matrix(first, &failed)
+               ? !grd_pending()
+               : grd_raise(GRD_ERROR_LINALG,
+                           "cholesky_inverse: %sThe diagonal element %lld is zero, the inversion could not be completed because the input "
+                           "matrix is singular.",
+                           failed.place, (long long)failed.info);
+}
+
 bool grd_cholesky_solve_check(const grd_tensor *b, const grd_tensor *u)
 {
     const grd_tensor *const both[] = {b, u};

@@ -228,6 +228,8 @@ grd_dtype grd_lowrank_dtype(const grd_tensor *A);
 grd_tensor *grd_composite_columns(grd_tensor *matrices);
 /* LinAlgError: a leading minor is not positive, by what _cholesky_factor says. */
 bool grd_cholesky_check(grd_tensor *info, const char *function);
+bool grd_cholesky_check_dtype(const grd_tensor *x, const char *kernel);
+bool grd_cholesky_inverse_check(grd_tensor *triangles);
 bool grd_cholesky_solve_check(const grd_tensor *b, const grd_tensor *u);
 bool grd_triangular_solve_check(const grd_tensor *b, const grd_tensor *a);
 /* The number of columns of matrices. */

@@ -105,3 +105,24 @@ def test_least_squares_of_full_rank_and_of_less():
         rcond = float((values[..., -1] / values[..., 0]).max()) * 1.01
         made = gradus.linalg.lstsq(gradus.tensor(a.tolist(), dtype=gradus.float64), gradus.tensor(b.tolist(), dtype=gradus.float64), rcond=rcond)
         assert np.abs(np.asarray(made.solution.tolist()) - np.linalg.pinv(a, rcond=rcond) @ b).max() < 1e-9 and (made.rank < min(shape[-2:])).all()
+
+
+def test_wrong_calls():
+    singular = gradus.eye(3).repeat(4, 1, 1)
+    singular[2, 1, 1] = 0
+    with pytest.raises(gradus.linalg.LinAlgError, match=r"^cholesky_inverse: \(Batch element 2\): The diagonal element 2 is zero, the inversion could not be completed because the input matrix is singular\."):
+        gradus.cholesky_inverse(singular)
+    with pytest.raises(gradus.linalg.LinAlgError, match=r"^cholesky_inverse: The diagonal element 3 is zero"):
+        gradus.cholesky_inverse(gradus.diag(gradus.tensor([1.0, 2.0, 0.0, 0.0])))
+    assert (gradus.cholesky_inverse(2 * gradus.eye(2).repeat(3, 1, 1)) == 0.25 * gradus.eye(2)).all() and gradus.cholesky_inverse(gradus.ones(0, 3, 3)).shape == (0, 3, 3)
+    integers = gradus.tensor([[1, 0], [0, 1]])
+    with pytest.raises(NotImplementedError, match="\"cholesky_inverse_out_cpu\" not implemented for 'Long'"):
+        gradus.cholesky_inverse(integers)
+    with pytest.raises(NotImplementedError, match="\"cholesky_cpu\" not implemented for 'Long'"):
+        gradus.cholesky(integers)
+    for call in (gradus.linalg.solve, gradus.linalg.solve_ex):
+        with pytest.raises(RuntimeError, match="^linalg.solve: Vector broadcasting of the left hand side is not supported for left=False. In this case linalg.solve is equivalent to B / A.squeeze"):
+            call(gradus.ones(2, 1, 1), gradus.ones(2, 1), left=False)
+    for order in (-1, -2, -float("inf")):
+        with pytest.raises(IndexError, match="Expected reduction dim"):
+            gradus.linalg.matrix_norm(gradus.ones(2, 0, 0), order)
