@@ -7,7 +7,16 @@
 #include <stdint.h>
 
 /* Largest side of the matrices that `cholesky_many` takes, and how many it takes at once. */
-enum { GRD_SMALL_MATRIX_SIDE = 16, GRD_MATRIX_LANES = 16 };
+enum { GRD_SMALL_MATRIX_SIDE = 16, GRD_MATRIX_LANES = 16, GRD_SMALL_MATRIX_SIZE = GRD_SMALL_MATRIX_SIDE * GRD_SMALL_MATRIX_SIDE };
+
+/* Matrices m x n, one after the other, each row by row if `by_rows`, to be decomposed to Q, m x `columns` (0: none), and R, `rows` x n, with at most
+ * GRD_SMALL_MATRIX_SIZE elements in each of the three, and n or m at most GRD_SMALL_MATRIX_SIDE. */
+struct grd_small_qr {
+    int64_t count, m, n, columns, rows;
+    bool by_rows;
+    const void *a;
+    void *ret_q, *ret_r;
+};
 
 /* The matrix is a triangle: elements on the other side of its diagonal are not read, nor is the diagonal if `unit`, which makes it 1. */
 struct grd_triangle {
@@ -29,6 +38,8 @@ struct grd_decomposition_row {
     /* Overwrites an m x n matrix with R, on and above the diagonal, and below it the vectors v of the reflections I - tau v v^H, whose first element is 1:
      * Q is their product, as LAPACK's geqrf has it. */
     void (*reflect)(int64_t m, int64_t n, void *a, void *ret_tau);
+    /* Decomposes small matrices, many at once. NULL for complex dtypes. */
+    void (*qr_many)(const struct grd_small_qr *s);
     /* Copies R, on and above the diagonal of an m x n matrix, to one of `rows` rows, with zeros below. */
     void (*take_upper)(int64_t m, int64_t n, int64_t rows, const void *a, void *ret_r);
     /* Writes the first `columns` columns of the product of k reflections, from `reflect` of a matrix with m rows. */

@@ -156,7 +156,17 @@ struct factorization {
     int64_t k, m, n, columns, rows; /* k: where a plan has the side by which it chooses a provider */
     const struct grd_plan *p;
     int64_t bytes; /* of the scratch memory of a matrix: a copy of it, tau, and work for LAPACK */
+    bool small, by_rows;
 };
+
+/* True for matrices that are decomposed many at once. */
+static bool is_small(const struct factorization *f, const grd_tensor *A)
+{
+    enum { FEW = 4 /* matrices that are worth it */ };
+    return kernels_of(A)->qr_many != NULL && grd_matrix_count(A) >= FEW && f->k <= GRD_SMALL_MATRIX_SIDE &&
+           grd_greatest(f->m, f->n) <= GRD_SMALL_MATRIX_SIZE && f->m * f->n <= GRD_SMALL_MATRIX_SIZE &&
+           f->m * f->columns <= GRD_SMALL_MATRIX_SIZE && f->rows * f->n <= GRD_SMALL_MATRIX_SIZE;
+}
 
 bool plan_linalg_qr(struct grd_plan *p, grd_tensor *A, const char *mode)
 {
@@ -175,9 +185,10 @@ bool plan_linalg_qr(struct grd_plan *p, grd_tensor *A, const char *mode)
     const double work = f->k > GRD_LAPACK_SIDE ? (double)grd_lapack_block_work(grd_greatest(f->n, f->columns)) : 0;
     const double bytes = A->numel == 0 ? 0 : ((double)f->m * (double)f->n + (double)f->k + work) * A->itemsize;
     f->bytes = bytes < 0x1p62 ? (int64_t)bytes : 0; /* more is refused */
-    grd_plan_scratch(p, (double)grd_matrix_count(A) * bytes);
+    f->small = is_small(f, A);
+    grd_plan_scratch(p, f->small ? 0 : (double)grd_matrix_count(A) * bytes);
     const grd_dtype dtype = (grd_dtype)A->dtype;
-    return grd_plan_reads_as(p, grd_transpose(A, -2, -1), dtype) &&
+    return (f->small ? grd_plan_reads_matrices(p, A, &f->by_rows) : grd_plan_reads_as(p, grd_transpose(A, -2, -1), dtype)) &&
            (without_q ? grd_plan_result(p, grd_dims(0), dtype) : grd_plan_columns(p, grd_batch_of(A), f->m, f->columns, dtype)) &&
            grd_plan_columns(p, grd_batch_of(A), f->rows, f->n, dtype) && grd_plan_lapack(p, f->k) && !grd_pending();
 }
@@ -196,6 +207,18 @@ static void decompose_matrices(int64_t begin, int64_t end, void *context)
     const grd_tensor *q = f->p->results[0], *r = f->p->results[1];
     const struct grd_decomposition_row *kernels = kernels_of(r);
     const int64_t itemsize = r->itemsize, bytes = f->m * f->n * itemsize;
+    if (f->small) {
+        kernels->qr_many(&(struct grd_small_qr){.count = end - begin,
+                                                .m = f->m,
+                                                .n = f->n,
+                                                .columns = f->columns,
+                                                .rows = f->rows,
+                                                .by_rows = f->by_rows,
+                                                .a = f->p->in[0]->data + begin * bytes,
+                                                .ret_q = f->columns > 0 ? grd_matrix_at(q, begin) : NULL,
+                                                .ret_r = grd_matrix_at(r, begin)});
+        return;
+    }
     const bool lapack = f->k > GRD_LAPACK_SIDE && grd_lapack_is_chosen(f->p);
     for (int64_t i = begin; i < end; i++) {
         char *a = f->p->scratch + i * f->bytes, *tau = a + bytes, *work = tau + f->k * itemsize;
@@ -214,7 +237,8 @@ void run_linalg_qr(const struct grd_plan *p, grd_tensor *A, const char *mode)
     (void)mode;
     struct factorization f = *(const struct factorization *)p->state;
     f.p = p;
-    grd_parallel_for(0, grd_matrix_count(A), grd_matrix_grain(4.0 * (double)f.m * (double)f.n * (double)f.k), decompose_matrices, &f);
+    const int64_t grain = grd_matrix_grain(4.0 * (double)f.m * (double)f.n * (double)f.k);
+    grd_parallel_for(0, grd_matrix_count(A), f.small ? grd_lanes_grain(f.k, grain) : grain, decompose_matrices, &f);
 }
 
 static void reflect_matrices(int64_t begin, int64_t end, void *context)

@@ -168,6 +168,100 @@ static void orthogonal(int64_t m, int64_t columns, int64_t k, const void *matrix
             apply_reflection(m - j, tau[j], a + j + j * m, q + j + column * m);
 }
 
+#if !GRD_IS_COMPLEX
+/* Powers of two by which numbers are brought near to 1, so that their squares neither overflow nor vanish; 0 counts as the least number. */
+INLINE void scales_of(const lanes *largest, lanes *restrict ret_scales)
+{
+    enum {
+        DIGITS = sizeof(T) == 4 ? 23 : 52,
+        MOST = sizeof(T) == 4 ? 252 : 2044
+    }; /* bits after the point; the largest exponent whose scale is normal */
+    const B exponents = ((B)(MOST + 3)) << DIGITS, most = (B)MOST << DIGITS;
+    LANEWISE for (int l = 0; l < GRD_MATRIX_LANES; l++)
+    {
+        const B exponent = largest->bits[l] & exponents;
+        ret_scales->bits[l] = most + ((B)1 << DIGITS) - (exponent < most ? exponent : most);
+    }
+}
+
+/* reflect_column in lanes. */
+INLINE void reflect_column_in_lanes(int64_t n, lanes *x, lanes *restrict ret_tau)
+{
+    lanes largest, scales, tail = {0}, factor;
+    LANEWISE for (int l = 0; l < GRD_MATRIX_LANES; l++) largest.x[l] = fabs(x[0].x[l]);
+    for (int64_t i = 1; i < n; i++)
+        LANEWISE for (int l = 0; l < GRD_MATRIX_LANES; l++) largest.x[l] = fabs(x[i].x[l]) > largest.x[l] ? fabs(x[i].x[l]) : largest.x[l];
+    scales_of(&largest, &scales);
+    for (int64_t i = 1; i < n; i++)
+        LANEWISE for (int l = 0; l < GRD_MATRIX_LANES; l++)
+        {
+            const T scaled_element = x[i].x[l] * scales.x[l];
+            tail.x[l] += scaled_element * scaled_element;
+        }
+    LANEWISE for (int l = 0; l < GRD_MATRIX_LANES; l++)
+    {
+        const T first = x[0].x[l] * scales.x[l], size = sqrt(first * first + tail.x[l]), beta = first >= 0 ? -size : size;
+        const T gap = first - beta;
+        const bool is_multiple = tail.x[l] == 0;
+        ret_tau->x[l] = is_multiple ? 0 : -gap / (beta == 0 ? 1 : beta);
+        factor.x[l] = is_multiple ? 0 : scales.x[l] / (gap == 0 ? 1 : gap);
+        x[0].x[l] = is_multiple ? x[0].x[l] : beta / scales.x[l];
+    }
+    for (int64_t i = 1; i < n; i++)
+        LANEWISE for (int l = 0; l < GRD_MATRIX_LANES; l++) x[i].x[l] *= factor.x[l];
+}
+
+/* apply_reflection in lanes. */
+INLINE void apply_reflection_in_lanes(int64_t n, const lanes *restrict tau, const lanes *restrict v, lanes *restrict x)
+{
+    lanes factor = x[0];
+    for (int64_t i = 1; i < n; i++)
+        LANEWISE for (int l = 0; l < GRD_MATRIX_LANES; l++) factor.x[l] += v[i].x[l] * x[i].x[l];
+    LANEWISE for (int l = 0; l < GRD_MATRIX_LANES; l++)
+    {
+        factor.x[l] *= tau->x[l];
+        x[0].x[l] -= factor.x[l];
+    }
+    for (int64_t i = 1; i < n; i++)
+        subtract_in_lanes(factor.x, v[i].x, x[i].x);
+}
+
+static void qr_many(const struct grd_small_qr *s)
+{
+    const int64_t m = s->m, n = s->n, k = at_most(m, n);
+    lanes a[GRD_SMALL_MATRIX_SIZE], q[GRD_SMALL_MATRIX_SIZE], r[GRD_SMALL_MATRIX_SIZE], tau[GRD_SMALL_MATRIX_SIDE];
+    int32_t turned[GRD_SMALL_MATRIX_SIZE];
+    places_by_columns(m, n, turned);
+    for (int64_t first = 0; first < s->count; first += GRD_MATRIX_LANES) {
+        const int64_t some = at_most(s->count - first, GRD_MATRIX_LANES);
+        const T *from[GRD_MATRIX_LANES];
+        T *to[GRD_MATRIX_LANES];
+        lanes_from((const T *)s->a + first * m * n, m * n, some, from);
+        gather(m * n, from, s->by_rows ? turned : NULL, a);
+        for (int64_t j = 0; j < k; j++) {
+            reflect_column_in_lanes(m - j, a + j + j * m, &tau[j]);
+            for (int64_t column = j + 1; column < n; column++)
+                apply_reflection_in_lanes(m - j, &tau[j], a + j + j * m, a + j + column * m);
+        }
+        memset(r, 0, (size_t)(s->rows * n) * sizeof *r);
+        for (int64_t j = 0; j < n; j++)
+            memcpy(r + j * s->rows, a + j * m, (size_t)at_most(j + 1, k) * sizeof *r);
+        lanes_to((T *)s->ret_r + first * s->rows * n, s->rows * n, to);
+        scatter(s->rows * n, (int)some, to, NULL, r);
+        if (s->columns == 0)
+            continue;
+        memset(q, 0, (size_t)(m * s->columns) * sizeof *q);
+        for (int64_t j = 0; j < s->columns; j++)
+            LANEWISE for (int l = 0; l < GRD_MATRIX_LANES; l++) q[j + j * m].x[l] = 1;
+        for (int64_t j = k - 1; j >= 0; j--)
+            for (int64_t column = j; column < s->columns; column++)
+                apply_reflection_in_lanes(m - j, &tau[j], a + j + j * m, q + j + column * m);
+        lanes_to((T *)s->ret_q + first * m * s->columns, m * s->columns, to);
+        scatter(m * s->columns, (int)some, to, NULL, q);
+    }
+}
+#endif
+
 /* ---- Triangles ---------------------------------------------------------------------------------------------------------------------------- */
 
 /* Columns of a are subtracted from each column of x. */
@@ -211,6 +305,9 @@ const struct grd_decomposition_row GRD_TYPED(grd_decomposition_row) = {
     .solve_many = solve_many,
 #endif
     .reflect = reflect,
+#if !GRD_IS_COMPLEX
+    .qr_many = qr_many,
+#endif
     .take_upper = take_upper,
     .orthogonal = orthogonal,
     .solve = solve,

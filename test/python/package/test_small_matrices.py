@@ -126,3 +126,32 @@ def test_wrong_calls():
     for order in (-1, -2, -float("inf")):
         with pytest.raises(IndexError, match="Expected reduction dim"):
             gradus.linalg.matrix_norm(gradus.ones(2, 0, 0), order)
+
+
+@pytest.mark.parametrize("by_rows", [True, False])
+@pytest.mark.parametrize("dtype", [gradus.float32, gradus.float64])
+@pytest.mark.parametrize("shape", [(1, 1), (2, 2), (3, 3), (5, 3), (3, 5), (16, 16), (30, 5), (5, 30), (256, 1), (1, 256), (9, 0), (0, 9), (17, 15), (20, 20)])
+def test_qr(shape, dtype, by_rows):
+    m, n = shape
+    limit = 1e-5 if dtype == gradus.float32 else 1e-13
+    for batch in (4, 21):
+        x = np.random.default_rng(m + n).normal(size=(batch, m, n))
+        x[1:2] = 0  # of zeros
+        x[2:3] *= np.logspace(-30, 30, n) if n > 1 else 1e-30  # columns whose squares overflow and vanish in float32
+        x[3:4] = np.eye(m, n)  # with nothing to reflect
+        a = gradus.tensor(x.tolist(), dtype=dtype).reshape(batch, m, n)
+        a = a if by_rows else a.mT.contiguous().mT
+        for mode in ("reduced", "complete", "r"):
+            Q, R = gradus.linalg.qr(a, mode)
+            k = m if mode == "complete" else min(m, n)
+            assert R.shape == (batch, k, n) and (R == R.triu()).all()
+            if mode == "r":
+                assert (R == gradus.linalg.qr(a).R).all()
+                continue
+            assert Q.shape == (batch, m, k) and (Q.mT @ Q - gradus.eye(k, dtype=dtype)).abs().sum() <= limit * (k * k + 1)
+            sizes = a.abs().amax(-2, keepdim=True) if m > 0 else a.sum(-2, keepdim=True)
+            error = (Q @ R - a).abs()
+            assert (error <= 4 * limit * sizes + 1e-44).all()
+            for i in (0, 3):  # the signs of one matrix alone
+                alone = gradus.linalg.qr(a[i], mode)
+                assert (R[i] - alone.R).abs().sum() <= limit * (1 + alone.R.abs().sum())
