@@ -124,12 +124,17 @@ VM_INLINE double vm_atan_double(double x)
 }
 
 /* ---- sinh, cosh --------------------------------------------------------------------------------------------------------------------- */
-/* e^a / 2, which overflows only where sinh and cosh do. */
-VM_INLINE float vm_half_exp_float(float a)
+/* e^a / 2 = value + low, which overflows only where sinh and cosh do. */
+struct vm_half_exp_float {
+    float value, low;
+};
+
+VM_INLINE struct vm_half_exp_float vm_half_exp_float(float a)
 {
     const struct vm_power e = vm_power_float(vm_at_most(90, a), -0.0f);
     const struct vm_factors scale = vm_factors_float(e.t);
-    return vm_fma_float(0.5f, e.w, 0.5f) * scale.a * scale.b;
+    const float half = vm_fma_float(0.5f, e.w, 0.5f), low = vm_fma_float(0.5f, e.w_low, vm_fma_float(0.5f, e.w, 0.5f - half));
+    return (struct vm_half_exp_float){half * scale.a * scale.b, low * scale.a * scale.b};
 }
 
 VM_INLINE double vm_half_exp_double(double a)
@@ -142,8 +147,9 @@ VM_INLINE double vm_half_exp_double(double a)
 VM_INLINE float vm_sinh_float(float x)
 {
     static const float c[] = {0x1.555556p-3f, 0x1.1110ep-7f, 0x1.a022bap-13f, 0x1.756c5cp-19f};
-    const float a = vm_abs_float(x), z = a * a, half = vm_half_exp_float(a);
-    const float below = vm_fma_float(a * z, vm_poly_float(c, 4, z), a), above = half - 0.25f / half;
+    const float a = vm_abs_float(x), z = a * a;
+    const struct vm_half_exp_float half = vm_half_exp_float(a);
+    const float below = vm_fma_float(a * z, vm_poly_float(c, 4, z), a), above = half.value - (0.25f / half.value - half.low);
     return vm_or_nan(x, vm_copysign_float(a < 1 ? below : above, x));
 }
 
@@ -159,8 +165,8 @@ VM_INLINE double vm_sinh_double(double x)
 
 VM_INLINE float vm_cosh_float(float x)
 {
-    const float half = vm_half_exp_float(vm_abs_float(x));
-    return vm_or_nan(x, half + 0.25f / half);
+    const struct vm_half_exp_float half = vm_half_exp_float(vm_abs_float(x));
+    return vm_or_nan(x, half.value + (0.25f / half.value + half.low));
 }
 
 VM_INLINE double vm_cosh_double(double x)

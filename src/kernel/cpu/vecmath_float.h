@@ -48,9 +48,9 @@ VM_INLINE float vm_or_nan(float x, float y)
 #define VM_LN2_HIGH_FLOAT 0x1.62e400p-1f /* times an integer below 512: exact */
 #define VM_LN2_LOW_FLOAT 0x1.7f7d1cp-20f
 
-/* e^x = 2^n (1 + w), n = t - VM_ROUNDER_FLOAT. */
+/* e^x = 2^n (1 + w + w_low), n = t - VM_ROUNDER_FLOAT. */
 struct vm_power {
-    float t, w;
+    float t, w, w_low;
 };
 
 /* Of x + low; |x| < 200. w = r + r^2 q(r), |r| <= ln2 / 2. */
@@ -60,7 +60,8 @@ VM_INLINE struct vm_power vm_power_float(float x, float low)
     const float r = vm_fma_float(n, -VM_LN2_HIGH_FLOAT, x) + vm_fma_float(n, -VM_LN2_LOW_FLOAT, low), square = r * r;
     const float first = vm_fma_float(r, 0x1.55548cp-3f, 0x1p-1f), rest = vm_fma_float(r, 0x1.123d6cp-7f, 0x1.5554d8p-5f);
     const float q = vm_fma_float(square, vm_fma_float(square, 0x1.6d5f78p-10f, rest), first);
-    return (struct vm_power){t, vm_fma_float(square, q, r)};
+    const float w = vm_fma_float(square, q, r);
+    return (struct vm_power){t, w, vm_fma_float(square, q, r - w)};
 }
 
 /* 2^(n + more) for n = t - VM_ROUNDER_FLOAT, n + more in [-126, 127]. */
@@ -98,8 +99,9 @@ VM_INLINE float vm_exp2_float(float x)
 VM_INLINE float vm_expm1_float(float x)
 {
     const struct vm_power e = vm_power_float(vm_at_least(-18, vm_at_most(89, x)), -0.0f);
-    const float half = vm_scale_float(e.t, -1); /* 2^n itself may overflow */
-    const float y = 2 * vm_fma_float(half, e.w, half - 0.5f);
+    const float half = vm_scale_float(e.t, -1), high = half - 0.5f; /* 2^n itself may overflow */
+    const float sum = vm_fma_float(half, e.w, high), lost = vm_fma_float(half, e.w, high - sum);
+    const float y = 2 * (sum + vm_fma_float(half, e.w_low, lost));
     return vm_abs_float(x) >= 0x1p-25f ? y : x;
 }
 
