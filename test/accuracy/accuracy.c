@@ -1,7 +1,7 @@
 /* How far the float32 results of unary elementwise operators lie from the correctly rounded ones, at the instruction-set level in use.
  *
  *   test_accuracy [NAME...]            every 4099th float, and neighbourhoods of the numbers where functions bend: seconds
- *   test_accuracy --all [NAME...]      all 2^32 floats
+ *   test_accuracy --every N [NAME...]  every Nth float; 1: all 2^32 of them
  *
  * The operators and their bounds are those rows of the generated operator matrix whose `accuracy` is set (test.ulps in the schema). The reference
  * is the function of libm in float64 where it has one, else the operator itself in float64, which test_special_accuracy.py compares with mpmath.
@@ -80,10 +80,10 @@ static void compare(struct worst *worst, float x, float y, double exact)
 
 /* ---- Arguments ------------------------------------------------------------------------------------------------------------------------ */
 
-/* Bits of floats: all of them, or a sample. */
+/* Bits of floats: those listed, or every step-th from 0. */
 struct inputs {
-    const uint32_t *listed; /* NULL: all */
-    uint64_t count;
+    const uint32_t *listed;
+    uint64_t count, step;
 };
 
 /* Adds the floats around a number and around its negative. */
@@ -112,7 +112,7 @@ static struct inputs sample(void)
         n = add_around(list, n, ldexpf(1, k));
     if (list != NULL)
         n = add_around(list, n, INFINITY);
-    return (struct inputs){list, n};
+    return (struct inputs){list, n, 0};
 }
 
 /* ---- One operator --------------------------------------------------------------------------------------------------------------------- */
@@ -156,7 +156,8 @@ static bool run_block(struct worker *w, uint64_t start)
     const struct job *job = w->job;
     const int64_t n = (int64_t)(job->inputs.count - start < BLOCK ? job->inputs.count - start : BLOCK);
     for (int64_t i = 0; i < n; i++) {
-        w->x[i] = float_of(job->inputs.listed != NULL ? job->inputs.listed[start + (uint64_t)i] : (uint32_t)(start + (uint64_t)i));
+        w->x[i] = float_of(job->inputs.listed != NULL ? job->inputs.listed[start + (uint64_t)i]
+                                                      : (uint32_t)((start + (uint64_t)i) * job->inputs.step));
         w->wide[i] = w->x[i];
     }
     const int64_t sizes[] = {n};
@@ -231,16 +232,17 @@ static bool is_wanted(const struct test_case *test, char **names, int n)
 
 int main(int argc, char **argv)
 {
-    const bool all = argc > 1 && strcmp(argv[1], "--all") == 0;
-    char **names = argv + 1 + all;
-    const int nnames = argc - 1 - all;
+    const bool counted = argc > 2 && strcmp(argv[1], "--every") == 0;
+    const uint64_t step = counted ? strtoull(argv[2], NULL, 10) : 0;
+    char **names = argv + (counted ? 3 : 1);
+    const int nnames = argc - (counted ? 3 : 1);
     const long cores = sysconf(_SC_NPROCESSORS_ONLN);
     const int nworkers = cores < 1 ? 1 : cores > MAX_WORKERS ? MAX_WORKERS : (int)cores;
     struct worker *workers[MAX_WORKERS];
     for (int i = 0; i < nworkers; i++)
         if ((workers[i] = malloc(sizeof *workers[i])) == NULL)
             return 1;
-    const struct inputs inputs = all ? (struct inputs){NULL, UINT64_C(1) << 32} : sample();
+    const struct inputs inputs = step > 0 ? (struct inputs){NULL, ((UINT64_C(1) << 32) - 1) / step + 1, step} : sample();
     if (inputs.count == 0)
         return 1;
     grd_set_num_threads(1); /* the threads are those of this program */
