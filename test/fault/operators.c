@@ -5,7 +5,7 @@
 
 /* ---- What must not change ------------------------------------------------------------------------------------------------------- */
 
-enum { MAX_DIMS = 8, MAX_BYTES = 1 << 17 };
+enum { MAX_DIMS = 8, MAX_BYTES = 1 << 18 };
 
 /* A tensor as it was: geometry, version and every bit. */
 struct image {
