@@ -18,6 +18,7 @@ from gradus import _C
 if TYPE_CHECKING:  # mypy keeps the first of several definitions of a name, Python the last
     from gradus._removed import *  # noqa: F403
     from gradus._statistics import *  # noqa: F403
+    from gradus._symbolic import *  # noqa: F403
     from gradus.functional import *  # noqa: F403
 from gradus._C import *  # noqa: F403
 from gradus._C import _chunk_cat, _conj, _dirichlet_grad, _lu_with_info, _neg_view, _sample_dirichlet, _standard_gamma, _standard_gamma_grad  # noqa: F401
@@ -109,6 +110,7 @@ _LAZY.update(dict.fromkeys((
     "_assert", "are_deterministic_algorithms_enabled", "compiled_with_cxx11_abi", "get_deterministic_debug_mode", "get_device_module", "get_float32_matmul_precision",
     "init_num_threads", "is_deterministic_algorithms_warn_only_enabled", "is_warn_always_enabled", "set_deterministic_debug_mode",
     "set_float32_matmul_precision", "set_flush_denormal", "set_warn_always", "typename", "use_deterministic_algorithms"), "_switches"))
+_LAZY.update(dict.fromkeys(("sym_float", "sym_int", "sym_ite", "sym_max", "sym_min", "sym_not", "sym_sqrt", "sym_sum"), "_symbolic"))
 _LAZY.update(dict.fromkeys((
     "Storage", "TypedStorage", "DoubleStorage", "FloatStorage", "HalfStorage", "BFloat16Storage", "LongStorage", "IntStorage", "ShortStorage", "CharStorage",
     "ByteStorage", "BoolStorage", "ComplexDoubleStorage", "ComplexFloatStorage", "QInt8Storage", "QUInt8Storage", "QInt32Storage", "is_storage",

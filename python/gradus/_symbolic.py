@@ -1,0 +1,67 @@
+"""Functions of numbers for programs that PyTorch may trace, where a size has no value yet. Here every number has one, except the size of a ragged
+dimension, which sym_int returns as it is.
+"""
+import math
+
+from gradus.nested._size import SymInt
+
+__all__ = ["sym_float", "sym_int", "sym_ite", "sym_max", "sym_min", "sym_not", "sym_sqrt", "sym_sum"]
+
+
+def sym_int(a):
+    """A number as an int; a SymInt as it is.
+
+    >>> gradus.sym_int(2.7)
+    2
+    """
+    return a if isinstance(a, SymInt) else int(a)
+
+
+def sym_float(a):
+    """A number as a float."""
+    return float(a)
+
+
+def sym_not(a):
+    """The negation of a truth value."""
+    return not a
+
+
+def _number(function, a, b):
+    for x in (a, b):
+        if not isinstance(x, (int, float)):
+            raise AssertionError(f"expected {(int, float)}, got {type(x)}")
+    return float(function(a, b)) if isinstance(a, float) or isinstance(b, float) else function(a, b)
+
+
+def sym_max(a, b):
+    """The larger of two numbers, a float if one of them is.
+
+    >>> gradus.sym_max(3, 2.0)
+    3.0
+    """
+    return _number(max, a, b)
+
+
+def sym_min(a, b):
+    """The smaller of two numbers, a float if one of them is."""
+    return _number(min, a, b)
+
+
+def sym_sum(*args):
+    """The sum of numbers, or of a list of them."""
+    return sum(args[0] if len(args) == 1 and isinstance(args[0], (list, tuple)) else args)
+
+
+def sym_ite(b, t, f):
+    """t where b is True, or else f, which is of the same class."""
+    if not isinstance(b, bool):
+        raise AssertionError(f"expected SymBool or bool, got {type(b)}")
+    if type(t) is not type(f):
+        raise AssertionError(f"type mismatch: {type(t)} vs {type(f)}")
+    return t if b else f
+
+
+def sym_sqrt(a):
+    """The square root of a number."""
+    return math.sqrt(a)
