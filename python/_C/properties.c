@@ -136,6 +136,26 @@ static PyObject *get_is_xla(PyObject *self)
     return PyBool_FromLong(lies_on(self, "xla"));
 }
 
+static PyObject *get_is_ipu(PyObject *self)
+{
+    return PyBool_FromLong(lies_on(self, "ipu"));
+}
+
+static PyObject *get_is_maia(PyObject *self)
+{
+    return PyBool_FromLong(lies_on(self, "maia"));
+}
+
+static PyObject *get_is_mtia(PyObject *self)
+{
+    return PyBool_FromLong(lies_on(self, "mtia"));
+}
+
+static PyObject *get_is_vulkan(PyObject *self)
+{
+    return PyBool_FromLong(lies_on(self, "vulkan"));
+}
+
 static PyObject *get_is_quantized(PyObject *self)
 {
     return PyBool_FromLong(py_dtype_is_quantized(grd_tensor_dtype(py_tensor_of(self))));
@@ -402,6 +422,10 @@ PyGetSetDef py_tensor_properties[] = {
     READ("is_xpu", get_is_xpu, "Whether the tensor lies on a device of type 'xpu'."),
     READ("is_mps", get_is_mps, "Whether the tensor lies on a device of type 'mps'."),
     READ("is_xla", get_is_xla, "Whether the tensor lies on a device of type 'xla'."),
+    READ("is_ipu", get_is_ipu, "Whether the tensor lies on a device of type 'ipu'."),
+    READ("is_maia", get_is_maia, "Whether the tensor lies on a device of type 'maia'."),
+    READ("is_mtia", get_is_mtia, "Whether the tensor lies on a device of type 'mtia'."),
+    READ("is_vulkan", get_is_vulkan, "Whether the tensor lies on a device of type 'vulkan'."),
     READ("is_quantized", get_is_quantized, "Whether the dtype is a quantized one."),
     READ("is_sparse", get_false, "False: every tensor is strided."),
     READ("is_sparse_csr", get_false, "False: every tensor is strided."),

@@ -70,6 +70,10 @@ zeros(2).is_quantized
 zeros(2).is_mkldnn
 zeros(2).is_mps
 zeros(2).is_xla
+zeros(2).is_ipu
+zeros(2).is_maia
+zeros(2).is_mtia
+zeros(2).is_vulkan
 zeros(2).is_xpu
 zeros(2).is_nested
 zeros(2).name
