@@ -1,12 +1,12 @@
-"""How far products lie from the sums that are rounded once."""
+"""How far products of our own kernels lie from the sums that are rounded once; larger ones are OpenBLAS's below x86-64-v3."""
 import numpy as np
 import pytest
 
 import gradus
 
 
-@pytest.mark.parametrize("depth", [64, 200])
-@pytest.mark.parametrize("sides", [(5, 10), (40, 40)])
+@pytest.mark.parametrize("depth", [200, 500])
+@pytest.mark.parametrize("sides", [(5, 10), (7, 4)])
 def test_complex_products_round_less_than_one_running_sum(sides, depth):
     random = np.random.default_rng(0)
     a, b = ((random.normal(size=size) + 1j * random.normal(size=size)).astype(np.complex64) for size in ((sides[0], depth), (depth, sides[1])))
