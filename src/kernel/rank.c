@@ -144,16 +144,22 @@ static int64_t partition(struct grd_ranked *items, int64_t begin, int64_t end)
     }
 }
 
-/* `ascending` is a constant; equal items stay in their order either way. */
-INLINE void sort_by_insertion(struct grd_ranked *items, int64_t n, bool ascending)
+/* Sorts the items from `first` on into those before it, which are sorted; equal items stay in their order. `ascending` is a constant, and so is `guarded`: an item
+ * may come before all others. */
+INLINE void insert_items(struct grd_ranked *items, int64_t first, int64_t n, bool ascending, bool guarded)
 {
-    for (int64_t i = 1; i < n; i++) {
+    for (int64_t i = first; i < n; i++) {
         const struct grd_ranked item = items[i];
         int64_t j = i;
-        for (; j > 0 && (ascending ? before(&items[j - 1], &item) : before(&item, &items[j - 1])); j--)
+        for (; (!guarded || j > 0) && (ascending ? before(&items[j - 1], &item) : before(&item, &items[j - 1])); j--)
             items[j] = items[j - 1];
         items[j] = item;
     }
+}
+
+INLINE void sort_by_insertion(struct grd_ranked *items, int64_t n, bool ascending)
+{
+    insert_items(items, 1, n, ascending, true);
 }
 
 static int depth_limit(int64_t n)
@@ -200,8 +206,10 @@ static void sort_roughly(struct grd_ranked *items, int64_t begin, int64_t end, i
 void grd_rank_sort(struct grd_ranked *items, int64_t n)
 {
     if (n > 1) {
+        const int64_t guarded = at_most(n, SHORT_SORT);
         sort_roughly(items, 0, n, depth_limit(n));
-        sort_by_insertion(items, n, false);
+        sort_by_insertion(items, guarded, false);
+        insert_items(items, guarded, n, false, false); /* the first of all is among those before */
     }
 }
 

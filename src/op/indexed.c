@@ -16,7 +16,7 @@
 
 enum {
     ELEMENTS_GRAIN = 16 * 1024,
-    CHECK_GRAIN = 64 * 1024,
+    CHECK_GRAIN = 128 * 1024,
     ROW_PIECE = 4096,     /* of a long inner dimension that is one unit of work */
     MOST_ROW = 32 * 1024, /* bytes: less than the first cache holds */
     CACHE_LINE = 64,

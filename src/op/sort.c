@@ -9,7 +9,15 @@
 #include "op/order.h"
 #include "op/plan.h"
 
-enum { MANY = 32768, PARTS = 16, COLUMNS = 512, GRAIN = 1 << 14, CACHE_LINE = 64, NEIGHBOURS = 1 << 17 };
+enum {
+    MANY = 32768,      /* integers that PyTorch sorts stably */
+    PARTS = 16,        /* at most so many pieces of work have scratch of their own */
+    LEAST_PART = 4096, /* elements of such a piece, unless there are fewer */
+    CACHE_LINE = 64,
+    NEIGHBOURS = 1 << 17, /* bytes of lines that are copied at once: with their results they stay in a cache */
+    COLUMNS = 512,
+    GRAIN = 1 << 14
+};
 
 /* ---- Lines -------------------------------------------------------------------------------------------------------------------------- */
 
@@ -98,7 +106,10 @@ static bool prepare_lines(struct grd_plan *p)
     l->together = transposes ? CACHE_LINE / size : 1;
     while ((transposes || !gathers) && l->together * PARTS < l->count && 2 * l->together * n * size <= NEIGHBOURS)
         l->together *= 2;
-    l->part = ((l->count - 1) / (PARTS * l->together) + 1) * l->together;
+    int64_t part = (l->count - 1) / PARTS + 1; /* lines */
+    if (part < LEAST_PART / n)
+        part = LEAST_PART / n;
+    l->part = ((part - 1) / l->together + 1) * l->together;
     if ((double)n * (double)l->together > 0x1p48) {
         p->scratch_bytes = SIZE_MAX; /* which is refused when it is asked for */
         return true;

@@ -52,23 +52,25 @@ INLINE G linear_step(G carry, G x, G factor)
     return factor * carry + x;
 }
 
-/* Two lines at once: a step waits for the one before it, but not for those of the other line. Reading more lines at once would be slower from memory. Integers
- * are added as quickly as they are read. */
+/* Lines that are taken at once: a step waits for the one before it, but not for those of other lines. Elements of 8 bytes come no faster from memory than two
+ * lines use them, and from more lines they come slower. */
+enum { ABREAST = sizeof(E) < 8 ? 4 : 2 };
+
+/* Integers are added one line at a time, as quickly as they are read. */
 INLINE void scan_lines(const struct grd_lines_block *b, G start, step_function *step)
 {
     const int64_t n = b->n, out_step = b->step[0], x_step = b->step[1], factor_step = b->step[2];
     const E *x = (const E *)b->data[1], *factor = (const E *)b->data[2];
     E *out = (E *)b->data[0];
     int64_t line = 0;
-    for (; !(GRD_IS_INTEGER && step == sum_step) && line + 2 <= b->lines;
-         line += 2, x += 2 * x_step, factor += 2 * factor_step, out += 2 * out_step) {
-        G c0 = start, c1 = start;
+    for (; !(GRD_IS_INTEGER && step == sum_step) && line + ABREAST <= b->lines; line += ABREAST) {
+        G c[ABREAST];
+        UNROLLED for (int k = 0; k < ABREAST; k++) c[k] = start;
         for (int64_t i = 0; i < n; i++) {
-            c0 = step(c0, (G)x[i], (G)factor[i]);
-            c1 = step(c1, (G)x[i + x_step], (G)factor[i + factor_step]);
-            out[i] = (E)c0;
-            out[i + out_step] = (E)c1;
+            UNROLLED for (int k = 0; k < ABREAST; k++) c[k] = step(c[k], (G)x[i + k * x_step], (G)factor[i + k * factor_step]);
+            UNROLLED for (int k = 0; k < ABREAST; k++) out[i + k * out_step] = (E)c[k];
         }
+        x += ABREAST * x_step, factor += ABREAST * factor_step, out += ABREAST * out_step;
     }
     for (; line < b->lines; line++, x += x_step, factor += factor_step, out += out_step) {
         G c = start;
