@@ -33,8 +33,8 @@ enum {
     BLOCK_BYTES = 256 << 10, /* of a in a packed piece: they stay in the second-level cache */
     ENOUGH_PIECES = 8,
     PACKED_PIECE_WORK = 1 << 20,
-    MOST_COLUMN_PIECES = 8,
-    CHUNK = 32 /* rows or columns converted at a time */
+    MOST_PIECES = 8, /* of a block of rows */
+    CHUNK = 32       /* rows or columns converted at a time */
 };
 
 static int64_t ceil_div(int64_t a, int64_t b)
@@ -376,11 +376,19 @@ static void cut_slab(struct packed *s)
         return;
     }
     const double work = (double)s->piece_rows * (double)s->columns * (double)s->depth;
-    const int64_t wanted = grd_least((int64_t)(work / PACKED_PIECE_WORK), grd_least(MOST_COLUMN_PIECES, s->right_items));
+    const int64_t wanted = grd_least((int64_t)(work / PACKED_PIECE_WORK), MOST_PIECES);
     if (wanted < 2)
         return;
-    s->piece_columns = round_up(ceil_div(s->columns, wanted), panel);
-    s->column_pieces = ceil_div(s->columns, s->piece_columns);
+    /* Panels are wide: few of them are cut unevenly. Rows are cut instead where that makes smaller pieces, and b, which each of them reads, is small. */
+    const int64_t fewer_columns = round_up(ceil_div(s->columns, wanted), panel),
+                  fewer_rows = round_up(ceil_div(s->piece_rows, wanted), strip);
+    if (fewer_rows * s->columns < fewer_columns * s->piece_rows && s->columns * s->depth * s->size <= BLOCK_BYTES) {
+        s->piece_rows = fewer_rows;
+        s->row_pieces = ceil_div(s->rows, fewer_rows);
+    } else {
+        s->piece_columns = fewer_columns;
+        s->column_pieces = ceil_div(s->columns, fewer_columns);
+    }
 }
 
 static void run_slab(struct packed *s)
