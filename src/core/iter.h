@@ -20,7 +20,7 @@
 #include "core/tensor.h"
 #include "kernel/map.h"
 
-enum { GRD_ITER_OPERANDS = 6, GRD_ITER_INPUTS = 4 };
+enum { GRD_ITER_OPERANDS = 6, GRD_ITER_INPUTS = 4, GRD_ITER_FEW = 256 /* elements: Note [Few elements] in iter_run.c */ };
 
 /* What dtype the kernel computes in and what the result has. */
 enum grd_type_rule {
@@ -55,7 +55,7 @@ struct grd_iter {
     int64_t numel;
     grd_device device;                                /* of the result; on meta nothing is computed */
     int64_t shape[GRD_MAX_DIMS];                      /* shape[0] is the innermost dimension */
-    bool few;                                         /* Note [Few elements] in iter.c: then there are no strides */
+    bool few;                                         /* GRD_ITER_FEW at most: then there are no strides */
     const grd_tensor *tensors[GRD_ITER_OPERANDS];     /* of few elements */
     int64_t strides[GRD_ITER_OPERANDS][GRD_MAX_DIMS]; /* bytes */
 };
@@ -78,7 +78,7 @@ bool grd_iter_plan_result(grd_tensors inputs, grd_dtype dtype, struct grd_planne
 /* A bare iterator over operands of one shape, already broadcast and typed by the caller (copy, reductions, indexing). */
 void grd_iter_raw(struct grd_iter *it, grd_dims sizes, int noperands, char *const *data, const int64_t *const *strides_bytes);
 
-/* Work is split into pieces of this many elements, whatever the number of threads. */
+/* Work is split into pieces of about this many elements, whatever the number of threads. */
 enum { GRD_ITER_GRAIN = 32768 };
 
 /* Runs an elementwise kernel over all elements of an iterator that was bound. Cannot fail. Does nothing on meta tensors. */

@@ -1,0 +1,123 @@
+"""Arrays of several megabytes, and operands that are transposed while they are read: beside NumPy, with the same bits for any number of threads."""
+import numpy as np
+import pytest
+
+import gradus as torch
+
+# Rows of no whole number of vectors or cache lines, and pieces of work that begin within them.
+SHAPES = [(1500, 1501), (3, 800001), (1030, 2048)]
+DTYPES = ["float32", "float64", "int64"]
+
+
+def operands(shape, dtype):
+    random = np.random.default_rng(0)
+    x, y = (random.integers(-99, 99, shape).astype(dtype) for _ in range(2))
+    return x, y, random.integers(-99, 99, shape[::-1]).astype(dtype).T
+
+
+def on_threads(compute):
+    """The result, which one, two and three threads compute alike."""
+    before, results = torch.get_num_threads(), []
+    try:
+        for n in (1, 2, 3):
+            torch.set_num_threads(n)
+            results.append(compute().numpy())
+    finally:
+        torch.set_num_threads(before)
+    assert all(np.array_equal(results[0], other, equal_nan=True) for other in results[1:])
+    return results[0]
+
+
+CASES = {
+    "add": lambda x, y, z: x + y,
+    "number": lambda x, y, z: x * 3,
+    "row": lambda x, y, z: x - y[:1],
+    "column": lambda x, y, z: x - y[:, :1],
+    "transposed": lambda x, y, z: x - z,
+    "transposed first": lambda x, y, z: z - x,
+    "both transposed": lambda x, y, z: z * z,
+    "transposed with a column": lambda x, y, z: z - y[:, :1],
+    "transposed, compared": lambda x, y, z: x < z,
+    "every other column": lambda x, y, z: x[:, ::2] + z[:, ::2],
+}
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("name", CASES)
+def test_elementwise(name, dtype, shape):
+    x, y, z = operands(shape, dtype)
+    given = torch.from_numpy(x), torch.from_numpy(y), torch.from_numpy(z.T).t()
+    assert np.array_equal(on_threads(lambda: CASES[name](*given)), CASES[name](x, y, z))
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16", "int32", "bool"])
+def test_transposed_of_other_sizes(dtype):
+    x, y, z = operands((1500, 1501), "float32")
+    given = [torch.from_numpy(v.copy()).to(getattr(torch, dtype)) for v in (x, z.T)]
+    expected = [v.to(torch.float64).numpy() for v in given]
+    found = on_threads(lambda: torch.where(given[0] > given[1].t(), given[0], given[1].t()).to(torch.float64))
+    assert np.array_equal(found, np.where(expected[0] > expected[1].T, expected[0], expected[1].T))
+
+
+COPIES = {
+    "clone": (lambda torch, x: x.clone(), lambda x: x),
+    "columns reversed": (lambda torch, x: x.flip(1), lambda x: x[:, ::-1]),
+    "rows reversed": (lambda torch, x: x.flip(0), lambda x: x[::-1]),
+    "rolled": (lambda torch, x: x.roll(3, 1), lambda x: np.roll(x, 3, 1)),
+    "beside itself": (lambda torch, x: torch.cat((x, x), 1), lambda x: np.concatenate((x, x), 1)),
+    "one row": (lambda torch, x: x[:1].expand(x.shape).contiguous(), lambda x: np.broadcast_to(x[:1], x.shape)),
+    "one column": (lambda torch, x: x[:, :1].expand(x.shape).contiguous(), lambda x: np.broadcast_to(x[:, :1], x.shape)),
+    "to float64": (lambda torch, x: x.to(torch.float64), lambda x: x.astype("float64")),
+    "to float16 and back": (lambda torch, x: x.to(torch.float16).to(torch.float32), lambda x: x.astype("float32")),
+}
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize("dtype", [*DTYPES, "int16", "int8"])
+@pytest.mark.parametrize("name", COPIES)
+def test_copies(name, dtype, shape):
+    x = operands(shape, dtype)[0]
+    given, (ours, numpys) = torch.from_numpy(x), COPIES[name]
+    assert np.array_equal(on_threads(lambda: ours(torch, given)), numpys(x))
+
+
+def test_columns_copied_within_a_tensor():
+    x = np.arange(4_000_000.0).reshape(1000, 4000)
+    given = torch.from_numpy(x.copy())
+    given[:, :2000].copy_(given[:, 2000:])
+    x[:, :2000] = x[:, 2000:]
+    assert np.array_equal(given.numpy(), x)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "int64", "uint8"])
+@pytest.mark.parametrize("n", [15, 16, 17, 63, 64, 65, 255, 256, 257, 319, 1000, 8191, 8192, 8200])
+def test_extremes_wherever_they_are(n, dtype):
+    x = np.random.default_rng(n).integers(10, 90, (7, n)).astype(dtype)
+    for i, column in enumerate({0, 1, n // 3, n // 2, n - 9, n - 2, n - 1}):
+        x[i % 7, column] = 99 - i
+        x[(i + 3) % 7, column] = i
+    given = torch.from_numpy(x)
+    for ours, theirs in ((torch.amax, np.max), (torch.amin, np.min)):
+        assert np.array_equal(ours(given, 1).numpy(), theirs(x, 1))
+        assert np.array_equal(ours(given.t().contiguous(), 0).numpy(), theirs(x, 1))
+    if dtype.startswith("float"):
+        for column in (0, n // 2, n - 1):
+            y = x.copy()
+            y[2, column] = np.nan
+            assert np.array_equal(torch.amax(torch.from_numpy(y), 1).numpy(), np.max(y, 1), equal_nan=True)
+            assert np.array_equal(torch.amin(torch.from_numpy(y), 1).numpy(), np.min(y, 1), equal_nan=True)
+
+
+@pytest.mark.parametrize("rows", [1, 7, 8, 9, 16, 63, 250])
+def test_sums_over_rows(rows):
+    x = np.random.default_rng(rows).standard_normal((rows, 300)).astype("float32")
+    assert np.abs(torch.from_numpy(x).sum(0).numpy() - x.sum(0, dtype="float64")).max() <= 2e-6 * np.abs(x).sum(0).max()
+
+
+@pytest.mark.parametrize("m, n, k", [(128, 128, 128), (200, 64, 100), (16, 1024, 700), (9, 513, 1024), (64, 1025, 80)])
+@pytest.mark.parametrize("dtype", ["float32", "float64", "int64"])
+def test_products_that_are_cut(dtype, m, n, k):
+    random = np.random.default_rng(0)
+    a, b = random.integers(-9, 9, (m, k)).astype(dtype), random.integers(-9, 9, (k, n)).astype(dtype)
+    assert np.array_equal(on_threads(lambda: torch.from_numpy(a) @ torch.from_numpy(b)), a @ b)
