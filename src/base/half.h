@@ -28,7 +28,7 @@ static inline uint16_t grd_to_bfloat16(float x)
 {
     uint32_t u = grd_float_bits(x);
     uint16_t rounded = (uint16_t)((u + 0x7fff + ((u >> 16) & 1)) >> 16);
-    return (u & 0x7fffffff) > 0x7f800000 ? 0x7fc0 : rounded;
+    return x != x ? 0x7fc0 : rounded;
 }
 
 /* Branch-free, so that loops over it vectorise. */

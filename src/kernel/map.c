@@ -1,10 +1,12 @@
 /* Buffers between operands with strides and loops over contiguous ones (see map.h), and the copies that fill and empty them.
- * Elements are bytes here: no dtypes, and one instruction set, since moving single elements gains nothing from another. */
+ * Elements are bytes here: no dtypes, and one instruction set, since moving single elements gains nothing from another. What moves many at a time is in
+ * cpu/bytes.c. */
 #include "kernel/map.h"
 
 #include <stdbool.h>
 #include <string.h>
 
+#include "kernel/bytes.h"
 #include "kernel/cpu/loop.h"
 
 enum { WIDEST = 16 };
@@ -18,6 +20,14 @@ INLINE void move(int64_t n, char *to, int64_t to_stride, const char *from, int64
         memcpy(to + i * to_stride, from + i * from_stride, (size_t)size);
 }
 
+INLINE void reverse(int64_t n, char *to, const char *from, int64_t size)
+{
+    if (size <= 8)
+        grd_kernels->bytes->reverse[size == 1 ? 0 : size == 2 ? 1 : size == 4 ? 2 : 3](n, to, from);
+    else
+        move(n, to, size, from, -size, size);
+}
+
 INLINE void copy(int64_t n, char *to, int64_t to_stride, const char *from, int64_t from_stride, int64_t size)
 {
     char element[WIDEST];
@@ -26,7 +36,7 @@ INLINE void copy(int64_t n, char *to, int64_t to_stride, const char *from, int64
     } else if (from_stride == size) {
         memmove(to, from, (size_t)(n * size));
     } else if (from_stride == -size) {
-        move(n, to, size, from, -size, size);
+        reverse(n, to, from, size);
     } else if (from_stride == 0 && n > 0) { /* nothing that is written changes a local */
         memcpy(element, from, (size_t)size);
         move(n, to, size, element, 0, size);
@@ -101,9 +111,12 @@ void grd_copy_lines(int64_t lines, int64_t n, int64_t size, char *to, const int6
 
 /* ---- Buffers ----------------------------------------------------------------------------------------------------------------- */
 
-enum { PIECE = 512 }; /* elements: what a call fills of its buffers stays in the first-level cache */
+enum {
+    PIECE = 512,      /* elements: what a call fills of its buffers stays in the first-level cache */
+    FILLED_HERE = 128 /* bytes, which are not worth a call */
+};
 
-/* Fills `bytes` of a buffer, which are not 0, with one element; up to 15 more than those are written. */
+/* Fills `bytes` of a buffer, which are not 0, with one element; up to 63 more than those are written. */
 INLINE void fill(char *buffer, int64_t bytes, const char *element, int64_t size)
 {
     uint64_t pattern[2];
@@ -120,6 +133,10 @@ INLINE void fill(char *buffer, int64_t bytes, const char *element, int64_t size)
     } else {
         memcpy(&pattern[0], element, sizeof pattern[0]);
         memcpy(&pattern[1], element + size - sizeof pattern[1], sizeof pattern[1]);
+    }
+    if (bytes > FILLED_HERE) {
+        grd_kernels->bytes->fill(bytes, buffer, pattern);
+        return;
     }
     do
         memcpy(buffer, pattern, sizeof pattern);
@@ -193,11 +210,12 @@ static __attribute__((noinline)) void map_half(int64_t n, char *const *data, con
 {
     grd_loop_kernel *const widen = grd_kernels->cast[m->half][GRD_FLOAT32], *const narrow = grd_kernels->cast[GRD_FLOAT32][m->half];
     const struct grd_map_kernel *kernel = m->kernel;
-    _Alignas(64) float buffers[GRD_MAP_OPERANDS][PIECE];
+    enum { HALVES = 2 * PIECE }; /* few buffers are in use, and three calls are made for each piece */
+    _Alignas(64) float buffers[GRD_MAP_OPERANDS][HALVES];
     char *at[GRD_MAP_OPERANDS];
     int64_t steps[GRD_MAP_OPERANDS];
-    for (int64_t start = 0; start < n; start += PIECE) {
-        const int64_t count = at_most(n - start, PIECE);
+    for (int64_t start = 0; start < n; start += HALVES) {
+        const int64_t count = at_most(n - start, HALVES);
         uint32_t rest = kernel->sizes;
         for (int k = 0; rest != 0; k++, rest >>= 8) {
             const bool converted = (rest & 0xff) == sizeof(float);

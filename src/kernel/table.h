@@ -37,6 +37,7 @@ struct grd_bags_row;          /* kernel/bags.h */
 struct grd_margin_row;        /* kernel/margin.h */
 struct grd_histogram_row;     /* kernel/histogram.h */
 struct grd_decomposition_row; /* kernel/decomposition.h */
+struct grd_bytes_kernels;     /* kernel/bytes.h */
 struct grd_spectral_row;      /* kernel/spectral.h */
 struct grd_eigen_row;         /* kernel/eigen.h */
 struct grd_lu_row;            /* kernel/lu.h */
@@ -66,6 +67,7 @@ struct grd_kernel_table {
     const struct grd_reduce_row *reduce[GRD_DTYPE_COUNT];    /* uint8 int64 uint64 float32 float64 complex128 */
     const struct grd_product_kernels *gemm[GRD_DTYPE_COUNT]; /* integers of 4 and 8 bytes, float32 float64 complex64 complex128 */
     const struct grd_index_kernels *index;
+    const struct grd_bytes_kernels *bytes;
     const struct grd_random_kernels *random;
     const struct grd_order_row *order[GRD_DTYPE_COUNT];                        /* real dtypes of at most 8 bytes, but float8 */
     const struct grd_optim_row *optim[GRD_DTYPE_COUNT];                        /* float32 float64 */

@@ -3,6 +3,7 @@
 #include "gen/kernel_levels.h"
 #include "kernel/cpu/level.h"
 #include "kernel/bags.h"
+#include "kernel/bytes.h"
 #include "kernel/decomposition.h"
 #include "kernel/channels.h"
 #include "kernel/distance.h"
@@ -55,6 +56,7 @@ GRD_ROWS_resample(STRUCT, grd_resample_row)
 GRD_ROWS_grid(STRUCT, grd_grid_row)
 GRD_ROWS_fft(STRUCT, grd_fft_row)
 extern const struct grd_index_kernels GRD_BUILT_PLAIN(index, grd_index_kernels);
+extern const struct grd_bytes_kernels GRD_BUILT_PLAIN(bytes, grd_bytes_kernels);
 extern const struct grd_random_kernels GRD_BUILT_PLAIN(random, grd_random_kernels);
 /* clang-format on */
 
@@ -71,6 +73,7 @@ const struct grd_kernel_table GRD_AT_LEVEL(grd_kernel_table) = {
     .gemm = {GRD_ROWS_gemm(AT, grd_product_kernels) AT(gemm, grd_product_kernels, INT32, uint32)
                  AT(gemm, grd_product_kernels, INT64, uint64)},
     .index = &GRD_BUILT_PLAIN(index, grd_index_kernels),
+    .bytes = &GRD_BUILT_PLAIN(bytes, grd_bytes_kernels),
     .random = &GRD_BUILT_PLAIN(random, grd_random_kernels),
     .order = {GRD_ROWS_order(AT, grd_order_row) AT(order, grd_order_row, BOOL, uint8)},
     .optim = {GRD_ROWS_optim(AT, grd_optim_row)},
