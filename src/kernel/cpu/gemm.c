@@ -296,10 +296,19 @@ static void packed(const struct grd_gemm *g)
 
 /* ---- Dot products ------------------------------------------------------------------------------------------------------------------- */
 
-/* Four running vectors over unit strides, one running value otherwise. The sum is written as PARTS lanes. */
+/* The sum of n running values, which are overwritten; n is a power of two. */
+INLINE lane sum_of_running(int n, lane *running)
+{
+    for (int half = n / 2; half > 0; half /= 2)
+        for (int l = 0; l < half; l++)
+            running[l] += running[l + half];
+    return running[0];
+}
+
+/* Four running vectors over unit strides, 16 running values otherwise: a single one would lose as many digits as n has. The sum is written as PARTS lanes. */
 static void dot_parts(int64_t n, const lane *x, int64_t x_stride, const lane *y, int64_t y_stride, lane *ret_sum)
 {
-    enum { RUNNING = 4 };
+    enum { RUNNING = 4, STRIDED = 16 };
 #if GRD_IS_COMPLEX
     lane re[RUNNING] = {0}, im[RUNNING] = {0};
     int64_t i = 0;
@@ -328,10 +337,13 @@ static void dot_parts(int64_t n, const lane *x, int64_t x_stride, const lane *y,
                 running[r] += load_vector(x + i + r * LANES) * load_vector(y + i + r * LANES);
         for (int r = 0; r < RUNNING; r++)
             store_vector(parts + r * LANES, running[r]);
-        for (int half = RUNNING * LANES / 2; half > 0; half /= 2)
-            for (int l = 0; l < half; l++)
-                parts[l] += parts[l + half];
-        sum = parts[0];
+        sum = sum_of_running(RUNNING * LANES, parts);
+    } else if (n >= STRIDED) {
+        lane parts[STRIDED] = {0};
+        for (; i + STRIDED <= n; i += STRIDED)
+            for (int r = 0; r < STRIDED; r++)
+                parts[r] += x[(i + r) * x_stride] * y[(i + r) * y_stride];
+        sum = sum_of_running(STRIDED, parts);
     }
     for (; i < n; i++)
         sum += x[i * x_stride] * y[i * y_stride];
