@@ -233,13 +233,6 @@ VM_INLINE double vm_log_series_short(double s)
     return vm_fma(z, vm_poly(c, 5, z), 2) * s;
 }
 
-/* For floats: log of a positive normal number. */
-VM_INLINE double vm_log_short(double x)
-{
-    const struct vm_split split = vm_split(x);
-    return vm_fma(split.exponent, VM_LN2, vm_log_series_short(split.f / (2 + split.f)));
-}
-
 /* For floats: log(1 + f) for f >= 0, also where 1 + f would round f away. */
 VM_INLINE double vm_log1p_short(double f)
 {

@@ -54,19 +54,26 @@ VM_INLINE double vm_lgamma_middle(double t)
     return vm_poly(c, 16, (t - 1.75) * (4. / 3));
 }
 
+/* log of a positive normal number */
+VM_INLINE double vm_log_normal(double x)
+{
+    const struct vm_split split = vm_split(x);
+    return vm_log_of_split(split.f, split.exponent);
+}
+
 /* lgamma(z) = base(z) - log(divisor): for z <= 2.5 from [1, 2.5] by 5.5.1, up to 8 from beyond 8 by that six times, and there 5.11.1; for negative x by
  * 5.5.3 of z = 1 - x. Doubles are left to libm, which has the zeros below -2 to their last digits. */
 VM_INLINE float vm_lgamma_float(float number)
 {
-    static const double stirling[] = {1. / 12, -1. / 360, 1. / 1260, -1. / 1680};
+    static const double stirling[] = {1. / 12, -1. / 360, 1. / 1260, -1. / 1680, 1. / 1188, -691. / 360360};
     const double x = number, z = x < 0 ? 1 - x : x;
     const bool low = z < 1.5, middle = z < 2.5, shifted = !middle & (z < 8);
     const double t = low ? z + 1 : z, product = z * (z + 1) * ((z + 2) * (z + 3)) * ((z + 4) * (z + 5));
     const double far = z < 8 ? z + 6 : z, w = 1 / far;
-    const double series = vm_fma(far - 0.5, vm_log_short(far), w * vm_poly(stirling, 4, w * w) - far) + 0.9189385332046728;
+    const double series = vm_fma(far - 0.5, vm_log_normal(far), w * vm_poly(stirling, 6, w * w) - far) + 0.9189385332046728;
     const double base = middle ? (low ? z : t - 1) * (t - 2) * vm_lgamma_middle(middle ? t : 1) : series;
     const double r = x - rint(x), divisor = low ? z : shifted ? product : 1;
-    const double log = vm_log_short(x < 0 ? divisor / (vm_abs(r) * vm_sinc_near(r)) : divisor);
+    const double log = vm_log_normal(x < 0 ? divisor / (vm_abs(r) * vm_sinc_near(r)) : divisor);
     const double y = x < 0 ? log - base : base - log;
     const float inside = vm_abs(x) == INFINITY || (x <= 0 && r == 0) ? INFINITY : (float)y;
     return vm_or_nan(number, inside);
