@@ -9,6 +9,7 @@
 #include "op/common.h"
 #include "op/composite.h"
 #include "op/formula.h"
+#include "op/order.h"
 
 /* ---- Quantiles --------------------------------------------------------------------------------------------------------------------- */
 
@@ -109,6 +110,8 @@ static bool check_weights(const char *name, const char *kind, grd_tensor *weight
                          "cov(): expected %s to have the same numel as there are observations in the input but got %lld != %lld", name,
                          (long long)weights->numel, (long long)observations);
     double least;
+    if (!grd_check_ordered("cov", (grd_dtype)weights->dtype))
+        return false;
     return !grd_composite_extremes(weights, &least, NULL) || !(least < 0) ||
            grd_raise(GRD_ERROR_RUNTIME, "cov(): %s cannot be negative", name);
 }

@@ -85,9 +85,18 @@ INLINE void count_all(const struct grd_search_block *b, bool right)
     }
 }
 
+INLINE bool is_ascending(int64_t n, const T *numbers)
+{
+    for (int64_t k = 1; k < n; k++)
+        if (!(load(numbers[k - 1]) <= load(numbers[k]) || is_nan(load(numbers[k]))))
+            return false;
+    return true;
+}
+
+/* Numbers that do not ascend are searched, however few: counting would find other places than PyTorch's search does. */
 static void search(const struct grd_search_block *b)
 {
-    if (b->order == NULL && b->n <= COUNTED) {
+    if (b->order == NULL && b->n <= COUNTED && b->count >= LANES && is_ascending(b->n, b->sorted)) {
         if (b->right)
             count_all(b, true);
         else

@@ -27,7 +27,8 @@ def tensors(value):
 
 def on_meta(value):
     if isinstance(value, torch.Tensor):
-        return torch.empty_strided(value.shape, value.stride(), dtype=value.dtype, device="meta")
+        made = torch.empty_strided(value.shape, value.stride(), dtype=value.dtype, device="meta")
+        return torch._conj(made) if value.is_conj() else torch._neg_view(made) if value.is_neg() else made
     return [on_meta(one) for one in value] if isinstance(value, list) else value
 
 
