@@ -14,7 +14,7 @@ pytestmark = pytest.mark.filterwarnings("ignore")  # only PyTorch warns here
 
 # Strides of dimensions of size 1 may differ: no element uses them, and to find PyTorch's would take the operators it is made of.
 SIZE_ONE = {
-    **{name: "one kernel here, several operators in PyTorch" for name in ("softsign", "isinf", "isfinite", "isneginf", "isposinf", "isclose", "batch_norm", "rms_norm")},
+    **{name: "one kernel here, several operators in PyTorch" for name in ("softsign", "isinf", "isfinite", "isneginf", "isposinf", "isclose", "batch_norm", "rms_norm", "conj_physical")},
     **{name: "a number is a zero-dimensional input here, a parameter in PyTorch" for name in ("pow", "clamp", "clamp_min", "clamp_max", "round_decimals")},
     **{name: "made of other operators than PyTorch's" for name in ("einsum", "norm_except_dim", "polar", "prelu", "normalize", "binary_cross_entropy_with_logits",
                                                                                "gaussian_nll_loss")},
@@ -42,8 +42,8 @@ DIFFERENT = {
     "gradient_spacings": "PyTorch takes no tensor there, but a list of numbers",
     "renorm": "PyTorch's result is contiguous; here it has the strides of its input",
     "rrelu": "PyTorch's result is contiguous; here it has the strides of its input, as those of the other activations",
-    **{name: "computes at once: docs/differences.md" for name in ("conj", "conj_physical", "adjoint")},
     **{name: "PyTorch's result has the strides of its input; here it is contiguous" for name in ("frexp", "put")},
+    "max_pool3d_with_indices_backward": "PyTorch's result has the memory format of its input; here it is contiguous",
     "weight_norm": "PyTorch's kernel for the first and the last dimension gives contiguous tensors, its parts for others keep the strides of v",
     "prelu_kernel": "made of other operators than PyTorch's, of which none broadcasts",
     "soft_margin_loss": "PyTorch fills a tensor that it has made empty, and its strides are left to the order in which that happens",

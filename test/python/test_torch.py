@@ -103,6 +103,7 @@ NAMES = {
     **{name: copied(function) if name.endswith("_inplace") else lambda self, *rest, of=function, **options: list(of(self, *rest, **options)) if self else [] for name, function in FOREACH.items()},
     "amp_foreach_non_finite_check_and_unscale": copied(torch._amp_foreach_non_finite_check_and_unscale_),
     "amp_update_scale": copied(lambda scale, tracker, *rest: torch._amp_update_scale_(scale, tracker.int(), *rest)),
+    **{f"max_pool{n}d_with_indices_backward": getattr(torch.ops.aten, f"max_pool{n}d_with_indices_backward") for n in (2, 3)},
     "window_gather": window_gather, "window_scatter": window_scatter,
     "avg_pool_backward": lambda self, size, *windows: adjoint(getattr(F, f"avg_pool{len(size)}d"), size)(self, *windows),
     "adaptive_avg_pool_backward": lambda self, size, output_size: adjoint(getattr(F, f"adaptive_avg_pool{len(size)}d"), size)(self, output_size),
