@@ -26,11 +26,14 @@ PyObject *py_size(grd_dims dims)
     return size;
 }
 
-/* 1 if the object is a gradus.SymInt, 0 if not, -1 with an error. */
+/* 1 if the object is a gradus.SymInt, 0 if not, -1 with an error. The name is made once: Python keeps each name that it has looked up, up to thousands. */
 static int is_ragged(PyObject *object)
 {
+    static PyObject *name;
+    if (name == NULL && (name = PyUnicode_InternFromString("SymInt")) == NULL)
+        return -1;
     PyObject *package = PyImport_ImportModule("gradus");
-    PyObject *type = package != NULL ? PyObject_GetAttrString(package, "SymInt") : NULL;
+    PyObject *type = package != NULL ? PyObject_GetAttr(package, name) : NULL;
     const int result = type != NULL ? PyObject_IsInstance(object, type) : -1;
     Py_XDECREF(type);
     Py_XDECREF(package);

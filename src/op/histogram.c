@@ -37,6 +37,9 @@ grd_tensor *grd_histogram_edges(grd_tensor *self, int64_t bins, grd_scalar low, 
     if (ends[0] > ends[1])
         return grd_fail(GRD_ERROR_RUNTIME, "torch.histogramdd: min should not exceed max, but got min %g max %g for dimension %lld",
                         ends[0], ends[1], (long long)dimension);
+    if (bins == INT64_MAX)
+        return grd_fail(GRD_ERROR_RUNTIME, "torch.histogramdd: dimension %lld has too many bins: %lld", (long long)dimension,
+                        (long long)bins);
     const double room = ends[0] == ends[1] ? 0.5 : 0;
     return grd_linspace(grd_float(ends[0] - room), grd_float(ends[1] + room), bins + 1, .dtype = (grd_dtype)self->dtype,
                         .device = grd_device_of(self));

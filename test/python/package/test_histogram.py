@@ -107,3 +107,8 @@ def test_batches():
     rows = gradus.stack([gradus.histc(row, 5) for row in x])
     assert gradus.equal(gradus.vmap(lambda row: gradus.histc(row, 5))(x), rows)
     assert gradus.equal(gradus.vmap(lambda row: gradus.histogram(row, 5).hist)(x), gradus.stack([gradus.histogram(row, 5).hist for row in x]))
+
+
+def test_bins_that_cannot_be_counted():
+    with pytest.raises(RuntimeError, match="too many bins: 9223372036854775807"):
+        gradus.histogram(gradus.ones(3), 2**63 - 1)
