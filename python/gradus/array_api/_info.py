@@ -1,4 +1,4 @@
-"""What the namespace can do, as the standard asks for it."""
+"""Describes what the namespace supports, as the standard asks for it."""
 import gradus
 from gradus.array_api._types import KINDS
 
@@ -7,7 +7,7 @@ class _Info:
     """The namespace's capabilities, default and supported dtypes and devices."""
 
     def capabilities(self):
-        """What optional parts of the standard there are."""
+        """Returns which optional parts of the standard are supported."""
         return {"boolean indexing": True, "data-dependent shapes": True, "max dimensions": 64}
 
     def default_device(self):

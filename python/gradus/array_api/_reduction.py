@@ -10,24 +10,24 @@ def _axes(x, axis):
 
 
 def _sum_dtype(x, dtype):
-    """That of a sum: no narrower than the default integer, and unsigned if x is."""
+    """Returns the dtype of a sum: no narrower than the default integer, and unsigned if x is."""
     if dtype is not None:
         return dtype
     return gradus.uint64 if x.dtype in UNSIGNED else gradus.int64 if isdtype(x.dtype, ("integral", "bool")) else x.dtype
 
 
 def all(x, /, *, axis=None, keepdims=False):
-    """Whether all elements are true."""
+    """True if all elements are true."""
     return gradus.all(x != 0, _axes(x, axis), keepdims) if axis != () else (x != 0)
 
 
 def any(x, /, *, axis=None, keepdims=False):
-    """Whether some element is true."""
+    """True if some element is true."""
     return gradus.any(x != 0, _axes(x, axis), keepdims) if axis != () else (x != 0)
 
 
 def count_nonzero(x, /, *, axis=None, keepdims=False):
-    """How many elements are not zero."""
+    """Returns the number of elements that are not zero."""
     return sum(x != 0, axis=axis, dtype=gradus.int64, keepdims=keepdims)
 
 

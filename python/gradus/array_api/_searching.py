@@ -46,7 +46,7 @@ def argsort(x, /, *, axis=-1, descending=False, stable=True):
 
 
 def isin(x1, x2, /, *, invert=False):
-    """Whether each element of x1 is among those of x2, or, inverted, is not."""
+    """True for each element of x1 that is among those of x2 or, if inverted, is not."""
     return gradus.isin(*promoted(x1, x2), invert=invert)
 
 

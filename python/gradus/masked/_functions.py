@@ -1,4 +1,4 @@
-"""What functions and methods of tensors do with masked tensors.
+"""Functions and methods of tensors, for masked tensors.
 
 Every function here runs with overrides off: a masked tensor is the tensor of its data. `func` is the function of the library that was called.
 """

@@ -60,7 +60,7 @@ def new_name():
 
 
 def _prefix():
-    """What the names of a main process and its children begin with. The main process sees to it that none is left."""
+    """Returns the prefix of the names that a main process and its children use. The main process sees to it that none is left."""
     global _swept
     prefix = "/gradus_" + hashlib.sha256(multiprocessing.current_process().authkey).hexdigest()[:16] + "_"
     if _swept != os.getpid() and multiprocessing.parent_process() is None:

@@ -28,7 +28,7 @@ def _share(storage, tensor=None):
 
 
 def reduce_storage(storage):
-    """What makes the storage again in another process, over the same bytes."""
+    """Returns a function and its arguments that make the storage again in another process, over the same bytes."""
     if storage.device.type != "cpu" or len(storage) == 0:
         return storage.__reduce_ex__(2)
     storage = _share(storage)
@@ -48,7 +48,7 @@ def _open_descriptor(duplicate, nbytes):
 
 
 def reduce_tensor(tensor):
-    """What makes the tensor again in another process, over the same bytes."""
+    """Returns a function and its arguments that make the tensor again in another process, over the same bytes."""
     if tensor.requires_grad and not tensor.is_leaf:
         raise RuntimeError("Cowardly refusing to serialize non-leaf tensor which requires_grad, since autograd does not support crossing process "
                            "boundaries.  If you just want to transfer the data, call detach() on the tensor before serializing (e.g., putting it "

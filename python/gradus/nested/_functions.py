@@ -1,4 +1,4 @@
-"""What functions and methods of tensors do with nested tensors.
+"""Functions and methods of tensors, for nested tensors.
 
 Every function here runs with overrides off: a nested tensor is the tensor of its values, whose dimension d - 1 is dimension d of the nested one. `func` is the function
 of the library that was called; what it needs besides is where sequences begin and end. Dimension 0, of the sequences, is not one of the values.
