@@ -30,6 +30,20 @@ grd_tensor *grd_next_tensor(struct grd_tensor_walk *walk)
     return NULL;
 }
 
+grd_value grd_replace_tensors(const grd_value *value, grd_tensor *(*replace)(const void *context, grd_tensor *t), const void *context)
+{
+    grd_value made = *value;
+    if (value->kind == GRD_KIND_TENSOR && value->v.tensor != NULL)
+        made.v.tensor = replace(context, value->v.tensor);
+    if (value->kind == GRD_KIND_TENSORS && value->v.tensors.n > 0) {
+        grd_tensor **list = grd_pool_alloc((size_t)value->v.tensors.n * sizeof *list);
+        for (int64_t i = 0; list != NULL && i < value->v.tensors.n; i++)
+            list[i] = replace(context, value->v.tensors.data[i]);
+        made.v.tensors.data = list;
+    }
+    return made;
+}
+
 static bool same_device(grd_device a, grd_device b)
 {
     return a.type == b.type && a.index == b.index;

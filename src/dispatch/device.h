@@ -22,6 +22,9 @@ static inline struct grd_tensor_walk grd_walk_tensors(const struct grd_op *op, g
 /* The next one, or NULL. */
 grd_tensor *grd_next_tensor(struct grd_tensor_walk *walk);
 
+/* Returns an argument with each of its tensors replaced by replace(context, tensor). The error is raised where there is no memory for a list. */
+grd_value grd_replace_tensors(const grd_value *value, grd_tensor *(*replace)(const void *context, grd_tensor *t), const void *context);
+
 /* The device of a call's tensors and the one its results go to, which a device argument may set apart; absent ones are the cpu. 0-d cpu tensors have
  * no say. False, with the error raised, when tensors lie on several devices or a device does not exist. */
 bool grd_devices_of_call(const struct grd_op *op, grd_tensor *out, const grd_value *args, grd_device *ret_from, grd_device *ret_to);

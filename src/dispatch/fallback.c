@@ -116,8 +116,9 @@ static grd_tensor *make_twin(struct call *call, const struct pair *pair)
     return twin;
 }
 
-static grd_tensor *twin_of(const struct call *call, grd_tensor *t)
+static grd_tensor *twin_of(const void *context, grd_tensor *t)
 {
+    const struct call *call = context;
     for (int i = 0; i < call->npairs; i++)
         if (call->pairs[i].original == t)
             return call->pairs[i].twin;
@@ -126,17 +127,9 @@ static grd_tensor *twin_of(const struct call *call, grd_tensor *t)
 
 static grd_value near_value(const struct call *call, const grd_value *value)
 {
-    grd_value near = *value;
+    grd_value near = grd_replace_tensors(value, twin_of, call);
     if (value->kind == GRD_KIND_DEVICE)
         near.v.device = GRD_CPU;
-    if (value->kind == GRD_KIND_TENSOR && value->v.tensor != NULL)
-        near.v.tensor = twin_of(call, value->v.tensor);
-    if (value->kind == GRD_KIND_TENSORS && value->v.tensors.n > 0) {
-        grd_tensor **list = grd_pool_alloc((size_t)value->v.tensors.n * sizeof *list);
-        for (int64_t i = 0; list != NULL && i < value->v.tensors.n; i++)
-            list[i] = twin_of(call, value->v.tensors.data[i]);
-        near.v.tensors.data = list;
-    }
     return near;
 }
 

@@ -5,9 +5,7 @@
  * Invariant: below the key, no tensor of a call has it. */
 #include "op/conjugate.h"
 
-#include <string.h>
-
-#include "dispatch/op.h"
+#include "dispatch/device.h"
 #include "gen/uses/op/conjugate.h"
 
 enum { CONJUGATE_BIT = 1 << GRD_KEY_CONJUGATE };
@@ -30,25 +28,12 @@ static grd_tensor *conjugates_of(grd_tensor *t)
     return grd_dtype_is_complex((grd_dtype)t->dtype) ? grd_conj_physical(t) : grd_neg(t);
 }
 
-static grd_tensor *resolved(const struct call *call, grd_tensor *t)
+static grd_tensor *resolved(const void *context, grd_tensor *t)
 {
-    if (t == NULL || grd_is_failed(t) || !grd_is_conjugated(t))
+    const struct call *call = context;
+    if (grd_is_failed(t) || !grd_is_conjugated(t))
         return t;
     return t == call->out ? call->written : conjugates_of(memory_of(t));
-}
-
-static grd_value resolved_value(const struct call *call, const grd_value *value)
-{
-    grd_value made = *value;
-    if (value->kind == GRD_KIND_TENSOR)
-        made.v.tensor = resolved(call, value->v.tensor);
-    if (value->kind == GRD_KIND_TENSORS && value->v.tensors.n > 0) {
-        grd_tensor **list = grd_pool_alloc((size_t)value->v.tensors.n * sizeof *list);
-        for (int64_t i = 0; list != NULL && i < value->v.tensors.n; i++)
-            list[i] = resolved(call, value->v.tensors.data[i]);
-        made.v.tensors.data = list;
-    }
-    return made;
 }
 
 static void bring_back(grd_tensor *out, grd_tensor *written)
@@ -71,7 +56,7 @@ static void call_conjugated(const grd_op *op, grd_keyset keys, grd_tensor *out, 
     if (out != NULL && grd_is_conjugated(out))
         call.written = conjugates_of(memory_of(out));
     for (int i = 0; i < op->nargs && !grd_pending(); i++)
-        values[i] = resolved_value(&call, &args[i]);
+        values[i] = grd_replace_tensors(&args[i], resolved, &call);
     if (grd_pending())
         return;
     grd_dispatch_boxed(op, below, call.written, values, ret_results);
