@@ -258,14 +258,15 @@ void py_end_change(void);
 bool py_add_work(PyObject *module);
 
 /* ---- Classes with a __torch_function__ (override.c) ------------------------------------------------------------------------------- */
+/* Adds an argument to the overloaded ones, unless one of its class is among them. */
+void py_note_overloaded(PyObject *object, struct py_arguments *arguments);
 /* Asks the mode of this thread, then the overloaded arguments, subclasses first. */
 PyObject *py_call_overloaded(const struct py_function *function, struct py_arguments *arguments, PyObject *self, PyObject *const *args,
                              Py_ssize_t nargs, PyObject *names);
-/* Whether the class of the object has a __torch_function__ that is not disabled: a subclass of Tensor has, Tensor itself and Parameter have not. */
 /* The same for the function as users see it, and the objects that overload it. Its arguments are a tuple and a dict. */
 PyObject *py_call_override(const char *name, PyObject *public, PyObject *const *overloaded, int noverloaded, PyObject *args,
                            PyObject *kwargs);
-/* True if the class of the object has a __torch_function__ of its own that is not switched off. */
+/* True if the class of the object has a __torch_function__ that is not switched off: a subclass of Tensor has, Tensor itself and Parameter have not. */
 bool py_has_override(PyObject *object);
 /* True if this thread has a mode that takes over calls. */
 bool py_is_mode_active(void);

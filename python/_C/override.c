@@ -165,6 +165,15 @@ PyObject *py_call_override(const char *name, PyObject *public, PyObject *const *
 
 /* ---- Calls ---------------------------------------------------------------------------------------------------------------------- */
 
+void py_note_overloaded(PyObject *object, struct py_arguments *arguments)
+{
+    for (int i = 0; i < arguments->noverloaded; i++)
+        if (Py_TYPE(arguments->overloaded[i]) == Py_TYPE(object))
+            return;
+    if (arguments->noverloaded < PY_MAX_OVERLOADED)
+        arguments->overloaded[arguments->noverloaded++] = object;
+}
+
 PyObject *py_call_overloaded(const struct py_function *function, struct py_arguments *arguments, PyObject *self, PyObject *const *args,
                              Py_ssize_t nargs, PyObject *names)
 {

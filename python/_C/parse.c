@@ -81,17 +81,6 @@ static enum match convert_dims(const struct py_param *param, PyObject *object, s
 
 /* ---- Tensors ------------------------------------------------------------------------------------------------------------- */
 
-/* An argument that speaks for itself counts as a tensor; the operator is not called then. */
-static enum match note_overloaded(PyObject *object, struct py_arguments *arguments)
-{
-    for (int i = 0; i < arguments->noverloaded; i++)
-        if (Py_TYPE(arguments->overloaded[i]) == Py_TYPE(object))
-            return MATCH_YES;
-    if (arguments->noverloaded < PY_MAX_OVERLOADED)
-        arguments->overloaded[arguments->noverloaded++] = object;
-    return MATCH_YES;
-}
-
 static enum match convert_float(PyObject *object, grd_value *ret_value)
 {
     if (PyLong_CheckExact(object)) { /* also beyond the range of integers */
@@ -129,8 +118,10 @@ static enum match convert_tensor(PyObject *object, int flags, struct py_argument
         *ret_tensor = py_tensor_of(object);
         return MATCH_YES;
     }
-    if (py_has_override(object))
-        return note_overloaded(object, arguments);
+    if (py_has_override(object)) { /* it counts as a tensor; the operator is not called then */
+        py_note_overloaded(object, arguments);
+        return MATCH_YES;
+    }
     if (py_is_tensor(object)) {
         *ret_tensor = py_tensor_of(object);
         return MATCH_YES;

@@ -108,8 +108,35 @@ static grd_tensor **read_tensors(PyObject *const *items, Py_ssize_t n)
     return tensors;
 }
 
+/* A call of the function called `name`, with these tensors among its arguments, that is not the library's alone. */
+struct call {
+    const char *name;
+    PyObject *const *tensors;
+    Py_ssize_t n;
+    PyObject *const *args;
+    Py_ssize_t nargs;
+    PyObject *names;
+};
+
+/* True if a mode, or the class of one of the tensors, takes the call over: *ret_result is what that gave, or NULL with an exception. */
+static bool is_taken_over(const struct call *call, PyObject **ret_result)
+{
+    struct py_arguments arguments = {.noverloaded = 0};
+    for (Py_ssize_t i = 0; i < call->n; i++)
+        if (py_has_override(call->tensors[i]))
+            py_note_overloaded(call->tensors[i], &arguments);
+    if (PY_LIKELY(arguments.noverloaded == 0 && !py_is_mode_active()))
+        return false;
+    const struct py_function function = {.name = call->name, .home = PY_FUNCTION};
+    *ret_result = py_call_overloaded(&function, &arguments, NULL, call->args, call->nargs, call->names);
+    return true;
+}
+
 static PyObject *broadcast_tensors(PyObject *Py_UNUSED(module), PyObject *const *args, Py_ssize_t nargs)
 {
+    PyObject *result;
+    if (is_taken_over(&(struct call){"broadcast_tensors", args, nargs, args, nargs, NULL}, &result))
+        return result;
     grd_tensor **tensors = read_tensors(args, nargs);
     if (tensors == NULL)
         return NULL;
@@ -119,8 +146,11 @@ static PyObject *broadcast_tensors(PyObject *Py_UNUSED(module), PyObject *const 
     return views;
 }
 
-static PyObject *join(PyObject *const *args, Py_ssize_t nargs, grd_tensor *(*call)(grd_tensors))
+static PyObject *join(const char *name, PyObject *const *args, Py_ssize_t nargs, grd_tensor *(*call)(grd_tensors))
 {
+    PyObject *result;
+    if (is_taken_over(&(struct call){name, args, nargs, args, nargs, NULL}, &result))
+        return result;
     grd_tensor **tensors = read_tensors(args, nargs);
     if (tensors == NULL)
         return NULL;
@@ -132,21 +162,24 @@ static PyObject *join(PyObject *const *args, Py_ssize_t nargs, grd_tensor *(*cal
 
 static PyObject *block_diag(PyObject *Py_UNUSED(module), PyObject *const *args, Py_ssize_t nargs)
 {
-    return join(args, nargs, grd_block_diag);
+    return join("block_diag", args, nargs, grd_block_diag);
 }
 
 static PyObject *cartesian_prod(PyObject *Py_UNUSED(module), PyObject *const *args, Py_ssize_t nargs)
 {
-    return join(args, nargs, grd_cartesian_prod);
+    return join("cartesian_prod", args, nargs, grd_cartesian_prod);
 }
 
-static PyObject *grid(PyObject *const *items, Py_ssize_t n, const char *indexing)
+static PyObject *grid(const struct call *call, const char *indexing)
 {
-    grd_tensor **tensors = read_tensors(items, n);
+    PyObject *result;
+    if (is_taken_over(call, &result))
+        return result;
+    grd_tensor **tensors = read_tensors(call->tensors, call->n);
     if (tensors == NULL)
         return NULL;
     grd_scope scope = grd_scope_open();
-    PyObject *views = py_take_tuple(scope, grd_meshgrid(grd_tensors_from(tensors, n), .indexing = indexing));
+    PyObject *views = py_take_tuple(scope, grd_meshgrid(grd_tensors_from(tensors, call->n), .indexing = indexing));
     PyMem_Free(tensors);
     return views;
 }
@@ -164,9 +197,11 @@ static PyObject *meshgrid(PyObject *Py_UNUSED(module), PyObject *const *args, Py
             return NULL;
     }
     if (nargs != 1 || py_is_tensor(args[0]))
-        return grid(args, nargs, indexing);
+        return grid(&(struct call){"meshgrid", args, nargs, args, nargs, names}, indexing);
     PyObject *list = PySequence_Fast(args[0], "meshgrid(): argument 'tensors' must be Tensors");
-    PyObject *views = list != NULL ? grid(PySequence_Fast_ITEMS(list), PySequence_Fast_GET_SIZE(list), indexing) : NULL;
+    PyObject *views = NULL;
+    if (list != NULL)
+        views = grid(&(struct call){"meshgrid", PySequence_Fast_ITEMS(list), PySequence_Fast_GET_SIZE(list), args, nargs, names}, indexing);
     Py_XDECREF(list);
     return views;
 }

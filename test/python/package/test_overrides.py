@@ -40,6 +40,24 @@ def test_calls_reach_the_mode(t):
 
 
 @same
+def test_functions_of_tensors_given_one_by_one(t):
+    part(t, "overrides")
+
+    class Recorded(t.Tensor):
+        @classmethod
+        def __torch_function__(cls, func, types, args=(), kwargs=None):
+            return func.__name__, [kind.__name__ for kind in types if kind is not t.Tensor], len(args), kwargs
+
+    recorded, plain = t.ones(3).as_subclass(Recorded), t.ones(2)
+    for call in (lambda x: t.broadcast_tensors(plain[:, None], x), lambda x: t.block_diag(x, plain), lambda x: t.cartesian_prod(plain, x),
+                 lambda x: t.meshgrid(x, plain, indexing="xy"), lambda x: t.meshgrid([plain, x], indexing="ij"), lambda x: t.block_diag()):
+        yield call(recorded), call(t.zeros(3))
+        with recording(t)() as mode:
+            call(plain)
+        yield [name for _, name, _, _, _ in mode.seen][:1]
+
+
+@same
 def test_answers_of_a_mode(t):
     part(t, "overrides")
     with recording(t, add=3, ones="made", __get__="read")():
