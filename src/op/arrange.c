@@ -79,7 +79,7 @@ grd_tensor *op_diff(grd_tensor *self, int64_t n, int64_t dim, grd_tensor *prepen
     if (count > 1)
         t = grd_cat(grd_tensors_from(parts, count), .dim = dim);
     if (n == 0 && !grd_pending())
-        return grd_clone(t);
+        return grd_clone(self);
     for (int64_t i = 0; i < n && !grd_pending() && (i == 0 || t->sizes[dim] > 0); i++) {
         const int64_t rest = t->sizes[dim] > 0 ? t->sizes[dim] - 1 : 0;
         grd_tensor *ahead = grd_narrow(t, dim, t->sizes[dim] - rest, rest), *behind = grd_narrow(t, dim, 0, rest);

@@ -1,4 +1,4 @@
-"""Where PyTorch's own float32 result is further from the exact one than its tolerance: ours is not."""
+"""Where PyTorch's own result in float32, or in halves, is further from the exact one than its tolerance: ours is not."""
 import numpy as np
 import pytest
 
@@ -37,3 +37,16 @@ def test_matrix_exponential():
 def test_gradient_of_as_strided_scatter():
     x, source = gradus.rand(3, 3, dtype=gradus.float64, requires_grad=True), gradus.rand(2, 2, dtype=gradus.float64, requires_grad=True)
     assert gradus.autograd.gradcheck(lambda x, source: gradus.as_strided_scatter(x, source, (2, 2), (2, 1), 0), (x, source))
+
+
+@pytest.mark.parametrize("order", [0.5, 3, 6, 10, -2])
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+def test_norms_whose_powers_do_not_fit_into_halves(dtype, order):
+    x = gradus.tensor([-8.5, 3.0, 0.5], dtype=getattr(gradus, dtype), requires_grad=True)
+    wide = x.detach().double().requires_grad_()
+    ours, exact = gradus.linalg.vector_norm(x, order), gradus.linalg.vector_norm(wide, order)
+    ours.backward()
+    exact.backward()
+    eps = gradus.finfo(x.dtype).eps
+    assert abs(ours.item() - exact.item()) <= eps * exact.item()
+    assert ((x.grad.double() - wide.grad).abs() <= 2 * (1 + abs(order)) * eps * wide.grad.abs() + gradus.finfo(x.dtype).tiny).all()
