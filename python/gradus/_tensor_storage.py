@@ -159,9 +159,12 @@ def from_file(filename, shared=False, nbytes=0):
     """The first bytes of a file as a storage, read when they are used.
 
     With shared, what is written to the storage goes into the file, which is made or lengthened where that is needed; without, the file stays as it
-    is.
+    is. RuntimeError: the file cannot be opened, or is too short.
     """
-    return _C._map_file(filename, bool(shared), nbytes)
+    try:
+        return _C._map_file(filename, bool(shared), nbytes)
+    except OSError as error:  # PyTorch's class, and its order of the parts
+        raise RuntimeError(f"{error.strerror} ({error.errno})") from error
 
 
 def from_buffer(buffer, byte_order=None, count=-1, offset=0, *, dtype=_C.uint8):

@@ -216,7 +216,7 @@ grd_tensor *grd_map_file(const char *path, bool shared, int64_t bytes)
     const int descriptor = open(path, O_CLOEXEC | (shared ? O_RDWR | O_CREAT : O_RDONLY), 0666);
     struct stat status;
     if (descriptor < 0) {
-        grd_raise_system(errno, "unable to open file <%s>", path);
+        grd_raise_system(errno, "unable to open file <%s> in read-%s mode", path, shared ? "write" : "only");
         return grd_failed;
     }
     struct shared *file = new_shared(descriptor, path);

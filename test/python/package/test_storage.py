@@ -207,9 +207,14 @@ def test_files(t):
     yield kind, text.replace(path, "")
 
 
+@same
+def test_files_that_are_refused_as_by_pytorch(t):
+    for shared in (False, True):
+        yield attempt(t.from_file, "/absent/file", shared=shared, size=1), attempt(t.UntypedStorage.from_file, "/absent/file", shared, 4)
+    yield attempt(t.from_file, "/tmp", size=1)
+
+
 def test_files_that_are_refused(tmp_path):
-    with pytest.raises(FileNotFoundError):
-        gradus.from_file(tmp_path / "absent", size=1)
     with pytest.raises(TypeError, match="argument 'shared' .position 2. must be bool, not int"):
         gradus.from_file(tmp_path / "absent", 4)
     with pytest.raises(NotImplementedError, match="strided tensor on the cpu"):
