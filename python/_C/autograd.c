@@ -286,7 +286,7 @@ static bool takes_over(PyObject *given)
     return false;
 }
 
-/* What the classes of outputs and inputs return for grad. */
+/* Calls __torch_function__ of the classes of outputs and inputs for grad. */
 static PyObject *hand_over_grad(PyObject *const *values)
 {
     PyObject *result = NULL, *package = PyImport_ImportModule("gradus.overrides");

@@ -85,7 +85,7 @@ static bool read_index(const char *text, long *ret_index)
     return *end == '\0';
 }
 
-/* Whether PyTorch would take it for the name of a type: letters and '_'. Those of plug-ins may have digits. */
+/* True if PyTorch would take it for the name of a type: letters and '_'. Those of plug-ins may have digits. */
 static bool is_word(const char *text, size_t length)
 {
     for (size_t i = 0; i < length; i++)

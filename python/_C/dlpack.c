@@ -271,7 +271,7 @@ static grd_tensor *take(const struct dlpack_tensor *tensor, void (*release)(void
                           grd_dims_from(tensor->strides != NULL ? tensor->strides : contiguous, tensor->ndim), dtype, release, context);
 }
 
-/* What must not be written to is copied, since every tensor can be written to. */
+/* Copies a tensor that must not be written to, since every tensor of the library can be. */
 static grd_tensor *own(grd_tensor *t, bool read_only, int copy)
 {
     if (t == NULL || (copy <= 0 && !read_only))

@@ -91,7 +91,7 @@ PyObject *py_wrap_as(PyTypeObject *type, grd_tensor *t);
 /* ---- dtype, device, layout, memory format, Size (types.c) ----------------------------------------------------------------- */
 /* The immortal object of a dtype: torch.float32. */
 PyObject *py_dtype(grd_dtype dtype);
-/* Whether the object is a dtype, or one of the types float, int, bool, complex. Sets no exception. */
+/* True if the object is a dtype, or one of the types float, int, bool, complex. Sets no exception. */
 bool py_as_dtype(PyObject *object, grd_dtype *ret_dtype);
 PyObject *py_device(grd_device device);
 /* A device object, a string or an index. False with no exception when it is none of these; -1 with one when there is no such device. */
@@ -314,7 +314,7 @@ bool py_add_nn_module(PyObject *module);
 PyObject *py_get_item(PyObject *self, PyObject *index);
 int py_set_item(PyObject *self, PyObject *index, PyObject *value);
 
-/* What a tensor that nobody else owns keeps alive of Python: hooks and contexts of custom functions (autograd.c). For tp_traverse. */
+/* Visits the objects of Python that a tensor with no other owner keeps alive: hooks and contexts of custom functions (autograd.c). For tp_traverse. */
 int py_traverse_graph(grd_tensor *t, visitproc visit, void *arg);
 /* grad_fn of a tensor; None for a leaf (node.c). */
 PyObject *py_node_of(grd_tensor *t);

@@ -252,7 +252,7 @@ static bool is_among(const grd_tensor *t, grd_tensor *const *list, Py_ssize_t n)
     return false;
 }
 
-/* Whether what forward gave is nothing or a tuple of tensors; `optional`: some may be None. False with an exception. */
+/* True if what forward gave is nothing or a tuple of tensors; `optional`: some may be None. False with an exception. */
 static bool check_noted(PyObject *noted, PyObject *error, const char *name, const char *verb, bool optional)
 {
     if (noted != NULL && !PyTuple_Check(noted)) {

@@ -42,7 +42,7 @@ static PyObject *read_hook(const char *name, const char *param, PyObject *const 
     return hook;
 }
 
-/* What registering gave; a hook that was refused is given up. */
+/* Returns the handle of a registered hook; NULL, and gives the hook up, if it was refused. */
 static PyObject *registered(uint64_t number, PyObject *hook)
 {
     if (number == 0)

@@ -395,7 +395,7 @@ static grd_tensor *without_leading_ones(grd_tensor *t, int64_t ndim)
     return ones > 0 ? grd_view(t, grd_dims_from(sizes.data + ones, sizes.n - ones)) : t;
 }
 
-/* Whether the index is one mask over the whole view. */
+/* True if the index is one mask over the whole view. */
 static bool is_whole_mask(const struct selection *s)
 {
     if (s->n != 1 || grd_tensor_dtype(s->tensors[0]) != GRD_BOOL || grd_ndim(s->tensors[0]) != grd_ndim(s->view))

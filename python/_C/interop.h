@@ -34,7 +34,7 @@ bool py_add_storage(PyObject *module);
 /* A tensor over memory of another owner, with strides of any sign in elements; release(context) is called when the last tensor over it goes, and
  * at once on failure. */
 grd_tensor *py_over_memory(void *data, grd_dims sizes, grd_dims strides, grd_dtype dtype, void (*release)(void *context), void *context);
-/* Whether the object shows its memory by __array_struct__ or __array_interface__, as NumPy's arrays and scalars do. Sets no exception. */
+/* True if the object shows its memory by __array_struct__ or __array_interface__, as NumPy's arrays and scalars do. Sets no exception. */
 bool py_is_array(PyObject *object);
 /* A tensor over the memory of such an object, which it keeps alive. */
 grd_tensor *py_over_array(PyObject *object, bool *ret_writable);
@@ -42,7 +42,7 @@ grd_tensor *py_over_array(PyObject *object, bool *ret_writable);
 grd_tensor *py_over_buffer(PyObject *object, grd_dtype dtype, Py_ssize_t count, Py_ssize_t offset);
 /* The warning that memory which must not be written to is now a tensor's. False when it was made an exception. */
 bool py_warn_not_writable(const char *what);
-/* Whether buffers, and so NumPy, know the dtype. */
+/* True if buffers, and so NumPy, know the dtype. */
 bool py_has_buffer_format(grd_dtype dtype);
 
 /* ---- Data (sequence.c, construct.c) --------------------------------------------------------------------------------------------------- */
@@ -54,9 +54,9 @@ grd_tensor *py_from_data(PyObject *object, grd_dtype dtype);
 grd_tensor *py_over_data(PyObject *object, grd_dtype dtype);
 
 /* ---- DLPack (dlpack.c) --------------------------------------------------------------------------------------------------------------- */
-/* Whether the object can hand its data over by DLPack. */
+/* True if the object can hand its data over by DLPack. */
 bool py_has_dlpack(PyObject *object);
-/* What it hands over; `copy`: -1 where it is needed, 0 never, 1 always. */
+/* Returns the tensor that it hands over; `copy`: -1 where it is needed, 0 never, 1 always. */
 grd_tensor *py_over_dlpack(PyObject *object, int copy);
 /* True if the object is a capsule that nobody has taken; and the tensor over what it holds, which the capsule gives away. */
 bool py_is_dlpack(PyObject *object);

@@ -384,7 +384,7 @@ static bool wants(int flags, int wish)
     return (flags & wish) == wish;
 }
 
-/* Whether the elements lie as the consumer wants them. */
+/* True if the elements lie as the consumer wants them. */
 static bool lies_as_wanted(const grd_tensor *t, int flags)
 {
     const bool rows = grd_is_contiguous(t), columns = is_column_major(t);

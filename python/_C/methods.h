@@ -64,7 +64,7 @@ PyObject *py_exit_device(PyObject *self, PyObject *args);
 extern PyObject *py_module;
 /* "Float" of torch.FloatTensor. */
 const char *py_dtype_tensor_name(grd_dtype dtype);
-/* Whether the object is a dtype object; types of Python, which py_as_dtype takes, are not. */
+/* True if the object is a dtype object; types of Python, which py_as_dtype takes, are not. */
 bool py_is_dtype(PyObject *object);
 bool py_dtype_is_signed(grd_dtype dtype);
 bool py_dtype_is_quantized(grd_dtype dtype);

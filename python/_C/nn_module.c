@@ -21,7 +21,7 @@ static PyObject *find_member(PyObject *dict, PyObject *name)
     return found;
 }
 
-/* What object.__getattribute__ and then Module.__getattr__ find, without the exception between. */
+/* Returns what object.__getattribute__ and then Module.__getattr__ find, without the exception between. */
 static PyObject *module_getattr(PyObject *self, PyObject *name)
 {
     if (_PyType_Lookup(Py_TYPE(self), name) != NULL) { /* a method, a property, a class attribute, perhaps hidden by the instance's */
@@ -53,7 +53,7 @@ static PyObject *call_positional(PyObject *function, PyObject *self, PyObject *a
     return PyObject_Vectorcall(function, all, (size_t)count + 1, NULL);
 }
 
-/* Whether the instance, or else its class, says that there are no hooks, and forward is the class's. */
+/* True if the instance, or else its class, says that there are no hooks, and forward is the class's. */
 static bool is_plain(PyObject *self, PyObject *dict)
 {
     PyObject *hooked = PyDict_GetItemWithError(dict, name_of_hooked);
@@ -86,7 +86,7 @@ static PyObject *module_call(PyObject *self, PyObject *args, PyObject *kwargs)
     return result;
 }
 
-/* Whether a class has the method of its base. */
+/* True if a class has the method of its base. */
 static bool inherits(PyTypeObject *type, PyTypeObject *base, PyObject *name)
 {
     return _PyType_Lookup(type, name) == _PyType_Lookup(base, name);

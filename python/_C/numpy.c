@@ -14,7 +14,7 @@ static PyObject *numpy_attribute(const char *name)
     return attribute;
 }
 
-/* Whether the object is an ndarray: then numpy has been imported. */
+/* True if the object is an ndarray: then numpy has been imported. */
 static int is_ndarray(PyObject *object)
 {
     PyObject *numpy = PyDict_GetItemString(PyImport_GetModuleDict(), "numpy");

@@ -341,7 +341,7 @@ struct call {
     PyObject *names;
 };
 
-/* What was given for each parameter, in arguments->objects. */
+/* Writes the object given for each parameter to arguments->objects. */
 static bool place(const struct py_signature *signature, const struct call *call, struct py_arguments *arguments)
 {
     const int shift = call->self != NULL;
@@ -501,7 +501,7 @@ static const char *type_text(PyObject *object)
     return Py_TYPE(object)->tp_name;
 }
 
-/* What was given: "(Tensor, str, out=int)". */
+/* Returns the kinds of the given arguments: "(Tensor, str, out=int)". */
 static PyObject *given_text(const struct call *call)
 {
     PyObject *text = PyUnicode_FromString("(");

@@ -6,7 +6,7 @@
 
 /* ---- From Python ---------------------------------------------------------------------------------------------------------------- */
 
-/* What a scalar of NumPy is, from the name of its type: NumPy need not be there. */
+/* Returns the kind of a scalar of NumPy by the name of its type, so that NumPy need not be there. */
 static grd_scalar_kind numpy_kind(PyTypeObject *type)
 {
     static const struct {

@@ -278,7 +278,7 @@ static bool write_block(struct writer *w, PyObject *object, int64_t dim)
     return grd_ok();
 }
 
-/* What most sequences hold, written at once; false: not written, and no exception. */
+/* Writes an item of the kinds that most sequences hold; false if it is none of them, without an exception. */
 static inline bool write_plain(struct writer *w, PyObject *item)
 {
     if (w->dtype == GRD_FLOAT32 && PyFloat_CheckExact(item)) {

@@ -3,7 +3,7 @@
 #include "gradus/library.h"
 #include "gen/uses/api/compare.h"
 
-/* Whether every element of a bool tensor is set; false with an error pending. */
+/* True if every element of a bool tensor is set; false with an error pending. */
 static bool all_set(grd_tensor *t)
 {
     return grd_item_int64(grd_all(t)) != 0 && !grd_pending();

@@ -225,7 +225,7 @@ static __attribute__((noinline)) bool differentiate_any(grd_tensors outputs, grd
     return run_request(outputs, inputs, options, accumulate, captured);
 }
 
-/* What most programs differentiate, one output for the leaves, has a body to itself, without loops over outputs. */
+/* Runs a pass. Most programs differentiate one output for the leaves: this case has a body to itself, without loops over outputs. */
 static bool differentiate(grd_tensors outputs, grd_tensors inputs, const grd_backward_options *options, bool accumulate,
                           grd_tensor **captured)
 {

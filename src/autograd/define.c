@@ -213,7 +213,7 @@ static void release(struct grd_defined_op *op)
     grd_free(self, sizeof *self);
 }
 
-/* What recording wants to know of the whole. */
+/* Sums up the formulas for recording. */
 static void set_shape(struct defined_derivative *self)
 {
     struct grd_derivative *d = &self->derivative;

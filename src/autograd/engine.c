@@ -107,7 +107,7 @@ static void capture_gradients(struct grd_pass *pass, const struct grd_entry *ent
     }
 }
 
-/* What looks at gradients before a node does. Those of a node that runs are captured before hooks replace them, as PyTorch does. */
+/* Shows gradients to hooks and captures before the node gets them. Those of a node that runs are captured before hooks replace them, as PyTorch does. */
 static __attribute__((noinline)) bool show_gradients(struct grd_pass *pass, const struct grd_entry *entry, grd_tensor **grads)
 {
     struct grd_node *node = entry->node;

@@ -246,7 +246,7 @@ struct grd_saved {
 
 /* Keeps the tensor, or for one of the node's own outputs an alias without history. False, with the error raised, on failure. */
 bool grd_saved_set_tensor(struct grd_saved *saved, grd_tensor *t, int output);
-/* What is kept is a list, or no tensor. */
+/* Drops a saved value that is a list, or no tensor. */
 void grd_saved_drop_other(struct grd_saved *saved);
 
 static inline void grd_saved_drop(struct grd_saved *saved)

@@ -158,7 +158,7 @@ static inline int32_t grd_pass_enter(struct grd_pass *pass, struct grd_node *nod
     return index;
 }
 
-/* Whether gradients that come to the entry are of use to anybody. */
+/* True if gradients that come to the entry are of use to anybody. */
 static inline bool grd_entry_wanted(const struct grd_entry *entry)
 {
     return entry->needed || entry->capture != GRD_NO_ENTRY;

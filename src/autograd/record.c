@@ -128,7 +128,7 @@ static inline void record_results(const grd_op *op, const grd_value *args, uint6
 }
 
 /* ---- Calls that write -------------------------------------------------------------------------------------------------------------------- */
-/* Whether a formula that will be asked for reads an argument that is about to be overwritten: `self`, under whatever name. */
+/* True if a formula that will be asked for reads an argument that is about to be overwritten: `self`, under whatever name. */
 static bool reads_self(const struct grd_op_call *call)
 {
     for (int i = 0; i < call->derivative->nsaves; i++) {
@@ -140,7 +140,7 @@ static bool reads_self(const struct grd_op_call *call)
     return false;
 }
 
-/* What an operator without a derivative leaves behind when it overwrites a tensor: the value depends on nothing. */
+/* Takes the history away from a tensor that an operator without a derivative overwrites: the value depends on nothing. */
 static void no_gradient(const struct grd_backward *b)
 {
     (void)b;

@@ -241,7 +241,7 @@ grd_tensor *grd_slices_output(struct grd_node *wrapper, grd_tensor *saved)
     return view_at(base, &self->place);
 }
 
-/* Whether a node may have the tensor, or its base but by this view. */
+/* True if a node may have the tensor, or its base but by this view. */
 static bool may_be_saved(const grd_tensor *t)
 {
     if (!grd_was_saved(t))

@@ -21,7 +21,7 @@
 
 /* ---- Counters ------------------------------------------------------------------------------------------------------- */
 
-/* What a block counts for: small ones their class, larger ones what was asked for. */
+/* Returns the bytes that a block counts for: those of its class if it is small, else those that were asked for. */
 static inline int64_t counted_size(size_t size)
 {
     return (int64_t)(size <= GRD_SMALL_MAX ? grd_small_size(grd_small_class(size)) : (size + 63) / 64 * 64);
@@ -118,7 +118,7 @@ static void update_watched(void)
     atomic_store(&grd_memory_watched, load(&limit_bytes) > 0 || load(&fail_countdown) > 0);
 }
 
-/* Whether the failure a test ordered is due. */
+/* True if the failure a test ordered is due. */
 static bool ordered_to_fail(void)
 {
     int64_t left = load(&fail_countdown);

@@ -24,7 +24,7 @@ bool grd_reserve(void *list, int64_t n, int64_t *capacity, size_t item);
 
 /* Called by a thread that ends, while it has its state: hands its free lists over. */
 void grd_memory_thread_exit(void);
-/* What grd_memory_trim calls first: it drops what is kept for later calls. */
+/* Sets the function that grd_memory_trim calls first, which drops what is kept for later calls. */
 void grd_memory_on_trim(void (*release)(void));
 
 #endif

@@ -10,7 +10,7 @@ void __asan_unpoison_memory_region(const volatile void *address, size_t size) __
 /* Requests of the tool "MC", in the order of memcheck.h. */
 enum memcheck_request { MAKE_NO_ACCESS, MAKE_UNDEFINED, MAKE_DEFINED, DISCARD, CHECK_IS_ADDRESSABLE, CHECK_IS_DEFINED };
 
-/* What memcheck answers, or `otherwise` where it does not run. */
+/* Returns the answer of memcheck, or `otherwise` where it does not run. */
 static uint64_t ask_memcheck(enum memcheck_request request, const void *bytes, size_t size, uint64_t otherwise)
 {
     const uint64_t words[6] = {((uint64_t)'M' << 24 | (uint64_t)'C' << 16) + request, (uint64_t)(uintptr_t)bytes, size, 0, 0, 0};

@@ -39,7 +39,7 @@ bool grd_read_expect(struct grd_reader *reader, const char *token);
 bool grd_read_word(struct grd_reader *reader, struct grd_span *ret_word);
 /* A number without sign: INT, or FLOAT when it has a point or an exponent. False, with the error raised, when none comes or it does not fit. */
 bool grd_read_number(struct grd_reader *reader, grd_scalar *ret_number);
-/* What stands between two equal quotes; a quote comes next. No escapes. False, with the error raised, when the second is missing. */
+/* Reads the text between two equal quotes, the first of which comes next. No escapes. False, with the error raised, when the second is missing. */
 bool grd_read_string(struct grd_reader *reader, struct grd_span *ret_string);
 
 #endif

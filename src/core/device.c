@@ -170,7 +170,7 @@ static uint8_t find_place(const char *name)
     return GRD_DEVICE_NONE;
 }
 
-/* What is left of a device whose plug-in failed to load but whose tensors live on: memory nobody can reach any more. */
+/* Allocates for a device whose plug-in failed to load but whose tensors live on: always refuses. */
 static void *allocate_nothing(grd_device device, int64_t bytes)
 {
     (void)device, (void)bytes;

@@ -22,7 +22,7 @@ static bool is_integral(grd_dtype dtype)
 
 /* ---- Promotion --------------------------------------------------------------------------------------------------------- */
 
-/* What a plain number brings: the default dtype of its kind. */
+/* Returns the dtype that a plain number brings: the default one of its kind. */
 static grd_dtype number_dtype(grd_dtype dtype)
 {
     switch (category_of(dtype)) {
@@ -203,7 +203,7 @@ static int64_t floor_divide(int64_t a, int64_t b)
     return a / b - (a % b < 0);
 }
 
-/* Whether some choice of counts makes the sum of terms fall into [low, high]. Terms are sorted by falling stride, so that few choices
+/* True if some choice of counts makes the sum of terms fall into [low, high]. Terms are sorted by falling stride, so that few choices
  * remain at each step; a search beyond the budget counts as "no", as PyTorch lets pass what is too hard to tell. */
 static bool sum_reaches(const struct term *terms, int n, int64_t low, int64_t high, int *budget)
 {
@@ -280,7 +280,7 @@ bool grd_check_no_internal_overlap(const grd_tensor *written)
     return true;
 }
 
-/* Whether both are read and written element by element at the same addresses. */
+/* True if both are read and written element by element at the same addresses. */
 static bool is_same_view(const grd_tensor *written, const grd_tensor *read)
 {
     if (written->data != read->data || written->offset != read->offset || written->itemsize != read->itemsize || read->ndim > written->ndim)

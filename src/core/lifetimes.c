@@ -70,7 +70,7 @@ void grd_lifetimes_made_by(const grd_tensor *t, const char *operator)
 
 static const struct grd_object_type tombstone_type = {.name = "dead tensor", .destroy = grd_object_stay};
 
-/* What is readable stays safe to read: no elements, and the storage of the failed tensor. Immortal, so that owners who come too late change nothing. */
+/* Makes a released tensor safe to read: no elements, and the storage of the failed tensor. It is immortal, so that owners who come too late change nothing. */
 static void put_tombstone(grd_tensor *t)
 {
     const grd_tensor *failed = &grd_failed_block.tensor;
@@ -143,7 +143,7 @@ void grd_lifetimes_init(void)
 
 /* ---- Reports ------------------------------------------------------------------------------------------------------------------ */
 
-/* What is known of a tensor; nothing but its address when nothing is. */
+/* Returns the record of a tensor; one with nothing but its address if there is none. */
 static struct life life_of(const grd_tensor *t)
 {
     pthread_mutex_lock(&lock);

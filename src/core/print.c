@@ -250,7 +250,7 @@ static void add_size_suffix(struct printer *p)
     grd_text_done(&tuple);
 }
 
-/* Whether the dtype can be told from the numbers; with no numbers, only the default one can. */
+/* True if the dtype can be told from the numbers; with no numbers, only the default one can. */
 static bool shows_dtype(const grd_tensor *t, bool has_numbers)
 {
     grd_dtype dtype = (grd_dtype)t->dtype, standard = grd_default_dtype();

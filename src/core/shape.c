@@ -33,7 +33,7 @@ static bool product_from(grd_dims sizes, int64_t first, int64_t *ret_product)
     return true;
 }
 
-/* What grd_shape_numel does once something is odd: names it, or finds it harmless. */
+/* Does the rest of grd_shape_numel once a size is odd: names it, or finds it harmless. */
 static bool numel_slow(grd_dims sizes, int64_t *ret_numel)
 {
     char list[LIST_CHARS];

@@ -39,7 +39,7 @@ static inline void grd_init_storage(struct grd_block *block, size_t block_bytes,
     block->tensor.offset = 0;
 }
 
-/* Whether so many bytes are data of a small tensor, and there are any. */
+/* True if so many bytes are data of a small tensor, and there are any. */
 static inline bool grd_is_small_data(size_t bytes)
 {
     return bytes - 1 < GRD_SMALL_BYTES;

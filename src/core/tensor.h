@@ -389,7 +389,7 @@ bool grd_shape_suggests_channels_last(grd_dims sizes, const int64_t *strides);
 void grd_tell_reshaped(grd_tensor *t);
 /* Every element at its own address, no gaps, in some order of dimensions; strides positive. Empty shapes are dense. */
 bool grd_shape_is_dense(grd_dims sizes, const int64_t *strides);
-/* Whether two indices may share an address: stride 0 with size > 1, or strides that interleave. False is certain, true is not. */
+/* True if two indices may share an address: stride 0 with size > 1, or strides that interleave. False is certain, true is not. */
 bool grd_shape_may_overlap(grd_dims sizes, const int64_t *strides);
 /* Wraps a negative dim; false, with IndexError "Dimension out of range (expected to be in range of [-2, 1], but got 2)".
  * ndim 0 counts as 1. */

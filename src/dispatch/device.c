@@ -93,7 +93,7 @@ static grd_boxed_kernel *choose(const struct grd_op *op, const struct grd_device
     return kernel != NULL || op->everywhere ? kernel : entry->type.fallback;
 }
 
-/* Whether the call concerns no other device than this one from outside. */
+/* True if the call concerns no other device than this one from outside. */
 static bool is_at_home(const struct grd_op *op, grd_tensor *out, const grd_value *args, grd_device device)
 {
     struct grd_tensor_walk walk = grd_walk_tensors(op, out, args);

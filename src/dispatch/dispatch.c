@@ -130,7 +130,7 @@ static bool check_argument(const struct grd_op *op, int i, const grd_value *valu
     }
 }
 
-/* What an entry function has found wrong, said. */
+/* Raises the error for what an entry function has found wrong. */
 static void refuse_call(const struct grd_op *op, const grd_value *args)
 {
     for (int i = 0; i < op->nargs && check_argument(op, i, &args[i]); i++)
@@ -577,7 +577,7 @@ static void reset_slot(struct grd_op *op, grd_key key)
     fill_slot(&op->boxed[key], served ? defined->composite : NULL, served ? defined->context : NULL);
 }
 
-/* Whether a kernel was registered, or is the operator's own: a composite gives way. */
+/* True if a kernel was registered, or is the operator's own: a composite gives way. */
 static bool is_taken(const struct grd_op *op, grd_key key)
 {
     if (op->composite)

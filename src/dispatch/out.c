@@ -6,7 +6,7 @@
 #include "base/text.h"
 #include "dispatch/op.h"
 
-/* What stands in braces: {out}, {result}, and {c out}, {c result} for the names in C++. */
+/* Returns the text for a word in braces: {out}, {result}, and {c out}, {c result} for the names in C++. */
 static const char *word_in_braces(const char *word, size_t n, grd_dtype out, grd_dtype result)
 {
     const bool c = n > 2 && word[1] == ' ';

@@ -45,7 +45,7 @@ static void give_loading(void)
         pthread_mutex_unlock(&loading);
 }
 
-/* What another thread was loading is rolled back with its transaction. */
+/* Makes the lock anew in a child process: what another thread was loading is rolled back with its transaction. */
 static void after_fork(void)
 {
     pthread_mutex_init(&loading, NULL);

@@ -139,7 +139,7 @@ static char *write_code(char *to, uint32_t code)
     return to + n;
 }
 
-/* What stands behind a backslash. */
+/* Reads the rest of an escape, after its backslash. */
 static bool read_escape(struct grd_json *json, char **to)
 {
     static const char letters[] = "\"\\/bfnrt", meanings[] = "\"\\/\b\f\n\r\t";

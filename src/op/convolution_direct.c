@@ -449,7 +449,7 @@ void grd_conv_pack_weights(const struct grd_conv_run *r, int64_t group, const st
 
 /* ---- The whole --------------------------------------------------------------------------------------------------------------------------------- */
 
-/* What is multiplied, in the dtype that is computed in. */
+/* Returns the elements to be multiplied in the dtype that is computed in. */
 static const char *in_computed(const struct grd_conv_run *r, const grd_tensor *t, char *room)
 {
     if (r->widen == NULL)

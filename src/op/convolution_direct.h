@@ -105,7 +105,7 @@ static inline int64_t grd_conv_seen_step(const struct grd_conv_run *r)
     return r->is_copied ? r->channels * r->source_channel : r->source_sample;
 }
 
-/* What an item of the wave sees. */
+/* Returns the image that an item of the wave sees. */
 static inline const char *grd_conv_seen(const struct grd_conv_run *r, int64_t item)
 {
     const int64_t channel = r->channels * r->source_channel;

@@ -120,7 +120,7 @@ static void pack_across(const struct run *r, const char *from, int64_t apart, in
 
 /* ---- What is read through windows ------------------------------------------------------------------------------------------------------ */
 
-/* What places [first, first + n), counted over all samples, of a group see through tap k of its channels. */
+/* Writes the elements that places [first, first + n), counted over all samples, of a group see through tap k of its channels. */
 static void read_line(const struct run *r, int64_t group, int64_t k, int64_t first, int64_t n, char *line)
 {
     const struct grd_conv *c = r->c;

@@ -45,7 +45,7 @@ static bool refuse(const struct grd_elementwise *op, grd_dtype dtype)
     return grd_raise_no_kernel(op->name, dtype);
 }
 
-/* Whether a divisor has a zero once it is of the dtype that is computed in. */
+/* True if a divisor has a zero once it is of the dtype that is computed in. */
 static bool has_zero(const grd_tensor *t, grd_dtype compute)
 {
     if (t->ndim == 0) {
@@ -193,7 +193,7 @@ static inline bool is_expanded(const grd_tensor *t, const grd_tensor *like)
     return with_stride <= 1;
 }
 
-/* Whether a plain number leaves the dtype as it is; then it is written to `ret_element` as one. */
+/* True if a plain number leaves the dtype as it is; then it is written to `ret_element` as one. */
 static bool number_fits(const struct grd_elementwise *op, const grd_tensor *number, grd_dtype dtype, void *ret_element)
 {
     enum grd_category category = grd_category_of(dtype);
@@ -233,7 +233,7 @@ static bool flatten_mask(const grd_tensor *mask, const grd_tensor *like, struct 
     return mask->dtype == GRD_BOOL && is_plain(mask, GRD_FLAG_CONTIGUOUS) && mask->ndim == like->ndim && same_sizes(mask, like);
 }
 
-/* Whether `out` may be written as it is: alike, and no input reads its memory in another order. */
+/* True if `out` may be written as it is: alike, and no input reads its memory in another order. */
 static bool takes_flat(const struct grd_elementwise *op, const grd_tensor *out, grd_dtype dtype, const grd_tensor *like,
                        grd_tensor *const *inputs, const struct flat *flat)
 {

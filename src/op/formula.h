@@ -64,7 +64,7 @@ grd_dims grd_pad_back(grd_dims pad);
 grd_dims grd_shifts_back(grd_dims shifts, grd_dims dims, grd_dims sizes);
 /* The strides of a dense tensor whose dimensions lie in memory in an order, outermost first. RuntimeError: that is none of them. */
 grd_dims grd_permuted_strides(grd_dims sizes, grd_dims order);
-/* What put asks of its arguments. RuntimeError: the dtypes. IndexError: the numbers of elements. */
+/* Checks the arguments of put. RuntimeError: the dtypes. IndexError: the numbers of elements. */
 bool grd_put_check(const grd_tensor *self, const grd_tensor *index, const grd_tensor *source);
 /* The border behind the elements that makes `to` of sizes `from`. */
 grd_dims grd_pad_to(grd_dims from, grd_dims to);
@@ -112,7 +112,7 @@ int64_t grd_padding_row(grd_scalar padding_idx, const grd_tensor *weight);
 /* A variance for each element of the input, or with a size of 1 along one dimension; it has a last dimension of 1 where it is one for each row. ValueError: other sizes, a
  * negative variance. */
 grd_tensor *grd_loss_variance(const grd_tensor *input, grd_tensor *var);
-/* What multi_margin_loss asks of its arguments. ValueError: a p that is neither 1 nor 2, a weight that is no vector. */
+/* Checks the arguments of multi_margin_loss. ValueError: a p that is neither 1 nor 2, a weight that is no vector. */
 bool grd_multi_margin_check(const grd_tensor *self, const grd_tensor *target, double p, const grd_tensor *weight);
 /* Checks what cdist asks of its operands, and whether distances come from a product of them. ValueError: no such mode. */
 bool grd_cdist_check(const grd_tensor *x1, const grd_tensor *x2, double p);
@@ -258,7 +258,7 @@ bool grd_lu_solve_check(const grd_tensor *lu, const grd_tensor *pivots, const gr
 bool grd_solve_check_shapes(const grd_tensor *a, const grd_tensor *b, bool left);
 /* True if the right sides of linalg.solve are vectors. */
 bool grd_solve_is_vector(grd_dims a, grd_dims b);
-/* What stands for a zero on the diagonal of U, so that a determinant and its derivatives have half of their digits right. */
+/* Returns the number that stands for a zero on the diagonal of U, so that a determinant and its derivatives have half of their digits right. */
 double grd_small_pivot(grd_dtype dtype);
 /* The solution of linalg.solve for vectors in the strides that PyTorch gives it. */
 grd_tensor *grd_solve_shaped(grd_tensor *vectors);

@@ -55,7 +55,7 @@ static bool check_sizes(grd_dims input, const grd_tensor *grid, int64_t dims)
     return true;
 }
 
-/* What all three ask; `input` are the sizes of the images. */
+/* Checks and takes the arguments that all three have; `input` are the sizes of the images. */
 static bool take_grid(struct grd_plan *p, grd_dims input, const grd_tensor *values, grd_tensor *grid, int64_t mode, int64_t padding,
                       bool align_corners)
 {

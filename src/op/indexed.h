@@ -23,7 +23,7 @@ struct grd_indices {
 
 /* Reads `index` into ret; temporaries go to the pool. False only when memory is out. */
 bool grd_read_indices(grd_tensor *index, struct grd_indices *ret);
-/* Whether all lie in [low, high). Raises nothing. */
+/* True if all lie in [low, high). Raises nothing. */
 bool grd_indices_in_range(struct grd_indices *indices, int64_t low, int64_t high);
 /* "index 5 is out of bounds for dimension 0 with size 3". Always false. */
 bool grd_raise_out_of_bounds(grd_error_code code, const struct grd_indices *indices, int64_t dim, int64_t size);
@@ -84,9 +84,9 @@ bool grd_plan_writes(struct grd_plan *p, const struct grd_indexed_plan *indexed,
 /* Plans one that reads. */
 bool grd_plan_gathers(struct grd_plan *p, const struct grd_indexed_plan *indexed, grd_tensor *self, grd_tensor *index, grd_dims sizes);
 
-/* What scatter asks of its arguments; `src` is NULL when it scatters one number. */
+/* Checks the arguments of scatter; `src` is NULL if it scatters one number. */
 bool grd_check_scatter(const grd_tensor *self, int64_t dim, const grd_tensor *index, const grd_tensor *src);
-/* What index_add and its like ask of their source. */
+/* Checks the source of index_add and the like. */
 bool grd_check_index_source(const grd_tensor *self, int64_t dim, const grd_tensor *index, const grd_tensor *source);
 
 /* The gradient of elements that an index uses, with zeros for those of larger `sizes` that it leaves out. */

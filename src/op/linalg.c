@@ -10,7 +10,7 @@
 
 /* ---- Running a product ------------------------------------------------------------------------------------------------------- */
 
-/* What must be equal in matrices that are multiplied, looked at at once: dtype, layout, device and number of dimensions. */
+/* Returns dtype, layout, device and number of dimensions in one number: all must be equal in matrices that are multiplied. */
 static inline uint64_t kind_of(const grd_tensor *t)
 {
     return t->traits & GRD_TRAITS_KIND;

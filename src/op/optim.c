@@ -93,7 +93,7 @@ static grd_dtype computed_in(grd_dtype dtype)
     return dtype == GRD_FLOAT16 || dtype == GRD_BFLOAT16 ? GRD_FLOAT32 : dtype;
 }
 
-/* Whether the kernel can run over the memory of the tensors as it lies. */
+/* True if the kernel can run over the memory of the tensors as it lies. */
 static bool are_alike(const struct group *g, int nroles)
 {
     const grd_tensor *param = g->original[GRD_OPTIM_PARAM];

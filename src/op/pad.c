@@ -9,7 +9,7 @@
 
 /* ---- Constants ------------------------------------------------------------------------------------------------------------------- */
 
-/* What is added before and after a dimension; 0 for those the list does not reach. */
+/* Returns the number of elements added before or after a dimension; 0 if the list does not reach it. */
 static int64_t length_at(grd_dims pad, int64_t ndim, int64_t dim, bool after)
 {
     const int64_t at = 2 * (ndim - 1 - dim) + after;

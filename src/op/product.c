@@ -219,7 +219,7 @@ struct packed {
     int64_t row_pieces, column_pieces, piece_rows, piece_columns; /* pieces to be multiplied */
 };
 
-/* Whether both operands are worth copying. */
+/* True if both operands are worth copying. */
 static bool is_packed(const struct grd_product *p)
 {
     const int64_t m = p->g.m, n = p->g.n, k = p->g.k;

@@ -5,7 +5,7 @@
 #include "base/random.h"
 #include "core/tensor.h"
 
-/* Whether a dtype takes numbers of a continuous distribution: float16, bfloat16, float32, float64. */
+/* True if a dtype takes numbers of a continuous distribution: float16, bfloat16, float32, float64. */
 bool grd_random_is_floating(grd_dtype dtype);
 
 #endif

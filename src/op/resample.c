@@ -113,7 +113,7 @@ static grd_dtype working_dtype(grd_dtype dtype)
     return dtype == GRD_FLOAT16 || dtype == GRD_BFLOAT16 ? GRD_FLOAT32 : dtype;
 }
 
-/* What both directions ask: `self` is what is read, `in` and `out` are the sizes of images on the way there. */
+/* Checks and takes the arguments that both directions have: `self` is read, `in` and `out` are the sizes of images on the way forward. */
 static bool take_arguments(struct resample *x, const grd_tensor *self, grd_dims in, grd_dims out, const char *mode, grd_scalar scales_d,
                            grd_scalar scales_h, grd_scalar scales_w)
 {

@@ -43,9 +43,9 @@ bool plain_new(struct plain *p, grd_dtype dtype, int ndim, const int64_t *sizes)
 struct number *plain_at(const struct plain *p, int i);
 /* The elements of `t`, which has this shape, in place of what is there; derivatives stay. */
 void plain_read(struct plain *p, grd_tensor *t);
-/* Whether the elements of `t` are these, bit for bit. */
+/* True if the elements of `t` are these, bit for bit. */
 bool plain_equals(const struct plain *p, grd_tensor *t);
-/* Whether they are these within `ulps` units of the last place of their dtype, or of the coarser one they were computed in. */
+/* True if they are these within `ulps` units of the last place of their dtype, or of the coarser one they were computed in. */
 bool plain_near(const struct plain *p, grd_tensor *t, double ulps, grd_dtype computed_in);
 /* True if two elements of p lie in one cell. */
 bool plain_overlaps_itself(const struct plain *p);

@@ -99,7 +99,7 @@ static inline void call_map(const struct grd_map_kernel *kernel, int64_t n, char
     grd_map(n, data, strides, &(struct grd_map){kernel, params, GRD_DTYPE_NONE});
 }
 
-/* Whether the same operation gives the same bits for contiguous operands, in place, strided, backwards and broadcast, for all small n
+/* True if the same operation gives the same bits for contiguous operands, in place, strided, backwards and broadcast, for all small n
  * and for some larger ones. `sizes`: bytes of the elements of the result and the inputs. */
 static inline bool same_on_every_path(grd_loop_kernel *kernel, int inputs, const grd_dtype *dtypes, const void *params)
 {

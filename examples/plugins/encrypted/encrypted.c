@@ -71,7 +71,7 @@ static bool find_rule(const char *name, enum rule *ret_rule)
     return false;
 }
 
-/* Whether the rule holds for the tensors of this call. */
+/* True if the rule holds for the tensors of this call. */
 static bool fits(const grd_op *op, enum rule rule, const grd_value *args)
 {
     int secrets = 0, plain = 0;

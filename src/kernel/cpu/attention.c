@@ -70,7 +70,7 @@ INLINE void hide(int64_t n, T *restrict s, T scale, const uint8_t *mask, int64_t
         s[j] = mask[j * column] ? s[j] * scale : -INFINITY;
 }
 
-/* What is left of the scale after the masks, which take it along: theirs are n elements, and no whole lanes. */
+/* Applies the masks, which take the scale along, to n elements that need not be whole lanes. Returns what is left of the scale. */
 INLINE T apply_masks(const struct grd_attention_block *b, int64_t r, int64_t n, T *s)
 {
     T scale = (T)b->scale;

@@ -71,7 +71,7 @@ INLINE int64_t tiles_of(int rows, int vectors, const struct grd_conv_block *b, i
     return first;
 }
 
-/* What is left after whole tiles is done by thirds of one, unless all three would be needed. */
+/* Computes whole tiles, and the rest by thirds of one, unless all three would be needed. */
 INLINE void tiles(int vectors, const struct grd_conv_block *b)
 {
     const int rows = rows_beside(vectors), third = (rows + 2) / 3;

@@ -115,7 +115,7 @@ static inline struct range windows_of(const struct grd_pool *x, int axis, int64_
     return (struct range){first, n > 0 ? n : 0, 0};
 }
 
-/* What an average over elements of some ranges is divided by. */
+/* Returns the number that an average over elements of some ranges is divided by. */
 static inline int64_t count_of(const struct grd_pool *x, struct range r)
 {
     return x->include_pad ? r.extent : r.n;
@@ -463,7 +463,7 @@ static void add_shares(T *line, const T *grad, const T *counts, C rows, int64_t 
         store_vector(line + i, load_vector(line + i) + load_lanes(grad + i, some) / (load_vector(counts + i) * rows));
 }
 
-/* What an element of each column gets from the windows, along depth and height, that the row of the input is in. */
+/* Writes the sum of an element's shares for each column: of the windows, along depth and height, that the row of the input is in. */
 static void join_shares(const struct gradient *g, const struct row *at, T *line)
 {
     const struct grd_pool *x = g->pool;

@@ -38,7 +38,7 @@ INLINE void choose_block(E *lanes, const E *block, int width, choose_function *c
         LANEWISE for (int l = 0; l < width; l++) lanes[l] = choose(lanes[l], block[l]);
 }
 
-/* What is left of a line after whole blocks is covered by a last block that overlaps: choosing twice changes nothing. */
+/* Chooses among a line by blocks. The rest after whole blocks is covered by a last one that overlaps: choosing twice changes nothing. */
 INLINE E choose_line(int64_t n, const E *x, int width, E best, choose_function *choose)
 {
     E lanes[WIDE];

@@ -151,7 +151,7 @@ static void combine_few(int64_t taps, const T *const *from, const weight *w, int
         combine(4, from, w, precision, n, out);
 }
 
-/* What several taps have added up to, in a block of elements. */
+/* Adds the elements of one tap to the sums of a block. */
 INLINE void add_scaled(sum *restrict sums, weight w, const T *restrict from, int64_t n)
 {
     for (int64_t i = 0; i < n; i++)

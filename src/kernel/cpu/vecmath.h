@@ -151,7 +151,7 @@ VM_INLINE struct vm_split vm_split(double x)
     return s;
 }
 
-/* What log gives for arguments out of (0, infinity); y elsewhere. */
+/* Returns log of arguments outside of (0, infinity); y elsewhere. */
 VM_INLINE double vm_log_special(double x, double y)
 {
     y = x == INFINITY ? x : y;

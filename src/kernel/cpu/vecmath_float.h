@@ -129,7 +129,7 @@ VM_INLINE struct vm_split_float vm_split_any_float(float x)
     return s;
 }
 
-/* What log gives for arguments out of (0, infinity); y elsewhere. */
+/* Returns log of arguments outside of (0, infinity); y elsewhere. */
 VM_INLINE float vm_log_special_float(float x, float y)
 {
     const float outside = x == 0 ? -INFINITY : NAN;
