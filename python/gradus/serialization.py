@@ -1,6 +1,7 @@
-"""Saving and loading in PyTorch's zip format, in both directions.
+"""Saving and loading in PyTorch's formats, in both directions.
 
-A file holds ``data.pkl``, a pickle of the object in which every storage is a reference, and each storage as a record of its own. Reading
+A zip file holds ``data.pkl``, a pickle of the object in which every storage is a reference, and each storage as a record of its own. In the
+format from before PyTorch 1.6, the storages follow the pickle. Reading
 follows a closed list of what such a pickle may name and do (``_serialization/unpickler.py``), so that no file runs code; a caller who trusts a
 file can say ``weights_only=False``, which runs what the file says.
 """

@@ -640,7 +640,10 @@ grd_tensor *grd_from_storage(grd_tensor *owner, grd_dims sizes, grd_dims strides
                         (long long)sizes.n);
     if (!check_bounds(owner, grd_dtype_table[dtype].size, sizes, strides, offset))
         return grd_failed;
-    return grd_new_detached_as(owner, dtype, sizes, strides, offset);
+    grd_tensor *t = grd_new_detached_as(owner, dtype, sizes, strides, offset);
+    if (!grd_is_failed(t)) /* the memory as it is, also where the owner reads it conjugated */
+        t->keys &= ~(grd_keyset)(1u << GRD_KEY_CONJUGATE);
+    return t;
 }
 
 /* ---- Lifetime --------------------------------------------------------------------------------------------------------------- */

@@ -18,7 +18,7 @@ __all__ = ["ArchiveReader", "ArchiveWriter", "replacing"]
 ALIGNMENT = 64
 _LOCAL_HEADER = struct.Struct("<4s5H3I2H")  # Signature; version, flags, method, time, date; crc, sizes; lengths of name and extra.
 _PADDING = struct.Struct("<2sH")  # An extra field: its name and how long the rest is.
-_LEGACY_MAGIC = b"\x80\x02\x8a\nl\xfc\x9cF\xf9 j\xa8P\x19."
+ZIP_MAGIC = b"PK\x03\x04"
 
 
 def _as_bytes(buffer):
@@ -100,11 +100,13 @@ class ArchiveReader:
     def __init__(self, file, mapped=False):
         self._file = file
         start = file.tell()
-        head = file.read(len(_LEGACY_MAGIC))
+        head = file.read(len(ZIP_MAGIC))
         self._size = file.seek(0, io.SEEK_END)
         file.seek(start)
-        if not head.startswith(b"PK\x03\x04"):
-            raise _what_else(head)
+        if not head:
+            raise EOFError("Ran out of input: the file is empty")
+        if not head.startswith(ZIP_MAGIC):
+            raise pickle.UnpicklingError("Weights only load failed: the file is no zip archive, as a checkpoint of PyTorch or Gradus is")
         with _damage_is_an_error():
             self._zip = zipfile.ZipFile(_Bounded(file, self._size))
             self._records = {info.filename: info for info in self._zip.infolist()}
@@ -170,13 +172,3 @@ class ArchiveReader:
         if header[0] != b"PK\x03\x04" or begin + size > self._size:
             raise RuntimeError(f"PytorchStreamReader failed reading file {name}: it is not in the file")
         return memoryview(self._mapping)[begin:begin + size]
-
-
-def _what_else(head):
-    """The error for a file that begins with ``head`` instead of a zip archive."""
-    if not head:
-        return EOFError("Ran out of input: the file is empty")
-    if head == _LEGACY_MAGIC:
-        return RuntimeError("this file is in the format that PyTorch wrote before version 1.6, which Gradus does not read: load it in "
-                            "PyTorch and save it again")
-    return pickle.UnpicklingError("Weights only load failed: the file is no zip archive, as a checkpoint of PyTorch or Gradus is")

@@ -1,4 +1,5 @@
 """``load``: an object out of a checkpoint."""
+import contextlib
 import functools
 import io
 import os
@@ -8,6 +9,7 @@ import warnings
 
 import gradus
 from gradus._serialization.archive import ArchiveReader
+from gradus._serialization.legacy import begins_legacy, copy_storages, read_head
 from gradus._serialization.rebuild import StorageKind, TypedStorage
 from gradus._serialization.unpickler import ClosedUnpickler, open_unpickler
 from gradus.safetensors import load_file
@@ -113,27 +115,57 @@ def _one_device(map_location):
 
 def _load(file, map_location, read, mapped):
     restore = _restorer(map_location)
+    start = file.tell()
+    is_legacy = begins_legacy(file.read(1))
+    file.seek(start)
+    if is_legacy:
+        return _load_legacy(file, restore, read, mapped)
     archive = ArchiveReader(file, mapped)
     try:
         if archive.has("constants.pkl"):
             raise RuntimeError("Cannot use ``weights_only=True`` with TorchScript archives passed to ``torch.load``: this file holds a "
                                "program, which Gradus does not run")
-        return read(io.BytesIO(archive.read("data.pkl")), _Storages(archive, restore))
+        content = archive.read("data.pkl")
+        return read(io.BytesIO(content), _ArchiveStorages(archive, restore), len(content))
     except _OfTheCaller as carrier:
         raise carrier.args[0] from None
     finally:
         archive.close()
 
 
-def _read_closed(content, storages):
+def _load_legacy(file, restore, read, mapped):
+    if mapped:
+        raise RuntimeError("mmap can only be used with files saved with `torch.save(_use_new_zipfile_serialization=True), please torch.save your "
+                           "checkpoint with this option in order to use mmap.")
+    start = file.tell()
+    size = file.seek(0, io.SEEK_END) - start
+    file.seek(start)
     try:
-        return ClosedUnpickler(content, storages).load()
+        with _explained():
+            storages = _LegacyStorages(read_head(file, size), size, restore)
+        result = read(file, storages, size)
+        with _explained():
+            storages.fill(file, size)
+        return result
+    except _OfTheCaller as carrier:
+        raise carrier.args[0] from None
+
+
+def _read_closed(content, storages, size):
+    with _explained():
+        return ClosedUnpickler(content, storages, size).load()
+
+
+def _read_open(pickle_module, arguments, content, storages, _size):
+    return open_unpickler(pickle_module, content, storages.of_any_kind, **arguments).load()
+
+
+@contextlib.contextmanager
+def _explained():
+    try:
+        yield
     except pickle.UnpicklingError as exception:
         raise pickle.UnpicklingError(_explain(str(exception))) from exception.__cause__
-
-
-def _read_open(pickle_module, arguments, content, storages):
-    return open_unpickler(pickle_module, content, storages, **arguments).load()
 
 
 def _explain(message):
@@ -146,23 +178,27 @@ def _explain(message):
 
 
 class _Storages:
-    """Makes the storages of an archive, each once: tensors that shared one do so again."""
+    """Makes the storages that a pickle refers to, each once: tensors that shared one do so again."""
 
-    def __init__(self, archive, restore):
-        self._archive = archive
+    def __init__(self, swapped, restore):
+        self._swapped = swapped
         self._restore = restore
         self._loaded = {}
         self._typed = {}
-        order = archive.read("byteorder") if archive.has("byteorder") else b"little"
-        if order not in (b"little", b"big"):
-            raise RuntimeError(f"Unknown endianness type: {order[:20]!r}")
-        self._swapped = order.decode() != sys.byteorder
+
+    def of_any_kind(self, reference):
+        """As a call, in a pickle that may name any class: files of old refer to classes of modules in this way too."""
+        if isinstance(reference, tuple) and len(reference) > 1 and reference[0] == "module":
+            return reference[1]
+        return self(reference)
 
     def __call__(self, reference):
-        if not (isinstance(reference, tuple) and len(reference) == 5 and reference[0] == "storage"):
+        if not (isinstance(reference, tuple) and len(reference) >= 5 and reference[0] == "storage"):
             raise pickle.UnpicklingError("Only persistent_load of storage is allowed, but got "
                                          f"{type(reference[0]) if isinstance(reference, tuple) and reference else type(reference)}")
-        _, kind, key, location, count = reference
+        _, kind, key, location, count, *view = reference
+        if view not in ([], [None]):
+            raise pickle.UnpicklingError("a storage that is a view of another one, as PyTorch wrote before version 0.4, is not supported")
         if not (isinstance(kind, StorageKind) and isinstance(key, str) and isinstance(location, str) and isinstance(count, int)):
             raise pickle.UnpicklingError("a storage without a class, name, place or size")
         if key not in self._loaded:
@@ -171,6 +207,15 @@ class _Storages:
         if kind.dtype is None and storage is not None:
             return storage
         return self._typed.setdefault((key, kind.dtype), TypedStorage(storage, kind.dtype))
+
+
+class _ArchiveStorages(_Storages):
+    def __init__(self, archive, restore):
+        order = archive.read("byteorder") if archive.has("byteorder") else b"little"
+        if order not in (b"little", b"big"):
+            raise RuntimeError(f"Unknown endianness type: {order[:20]!r}")
+        super().__init__(order.decode() != sys.byteorder, restore)
+        self._archive = archive
 
     def _load(self, kind, key, location, count):
         name = f"data/{key}"
@@ -187,6 +232,43 @@ class _Storages:
         if self._swapped and size:
             _swap_bytes(memoryview(storage).cast("B"), kind.dtype)
         return self._restore(storage, location)
+
+
+class _LegacyStorages(_Storages):
+    """Storages whose bytes come after the object: tensors are made of them first, and they are filled at the end."""
+
+    def __init__(self, swapped, size, restore):
+        super().__init__(swapped, restore)
+        self._left = size
+        self._waiting = {}
+
+    def _load(self, kind, key, location, count):
+        size = count * (kind.dtype.itemsize if kind.dtype else 1)
+        self._left -= size
+        if size < 0 or self._left < 0:
+            raise RuntimeError(f"storage {key} of {count} elements: the file has not so many bytes")
+        storage = gradus.empty(size, dtype=gradus.uint8).untyped_storage()
+        restored = self._restore(storage, location)
+        self._waiting[key] = kind, count, storage, restored
+        return restored
+
+    def _room(self, key, count):
+        if not isinstance(key, str) or key not in self._waiting:
+            raise pickle.UnpicklingError(f"storage {key!r} is of no tensor")
+        _, expected, storage, _ = self._waiting[key]
+        if count != expected:
+            raise RuntimeError(f"storage {key} has {count} elements, not {expected}")
+        return memoryview(storage).cast("B") if len(storage) else b""
+
+    def fill(self, file, size):
+        for key in copy_storages(file, size, self._room):
+            kind, _, storage, restored = self._waiting.pop(key)
+            if self._swapped and len(storage):
+                _swap_bytes(memoryview(storage).cast("B"), kind.dtype)
+            if restored is not None and restored is not storage and len(storage):
+                gradus.frombuffer(restored, dtype=gradus.uint8).copy_(gradus.frombuffer(storage, dtype=gradus.uint8))
+        if self._waiting:
+            raise RuntimeError(f"storage {min(self._waiting)} is missing in the file")
 
 
 def _swap_bytes(content, dtype):

@@ -20,21 +20,11 @@ class StorageKind:
 class TypedStorage:
     """A storage of a file, and the dtype by which the file counts its elements. One that no tensor is made of is left to the program."""
 
-    __slots__ = ("_resolved", "_untyped_storage", "dtype")
+    __slots__ = ("_untyped_storage", "dtype")
 
     def __init__(self, storage, dtype):
         self._untyped_storage = storage
         self.dtype = dtype
-        self._resolved = {}
-
-    def resolved(self, functions):
-        """The storage with its elements conjugated or negated, once for all tensors over it: they may have far more elements than it has."""
-        if functions and functions not in self._resolved:
-            elements = _from_storage(self._untyped_storage, 0, (len(self._untyped_storage) // self.dtype.itemsize,), (1,), self.dtype)
-            for function in functions:
-                elements = getattr(elements, function)()
-            self._resolved[functions] = TypedStorage(elements.untyped_storage(), self.dtype)
-        return self._resolved.get(functions, self)
 
     def untyped(self):
         """The storage as bytes; None on the meta device."""
@@ -132,24 +122,24 @@ def rebuild_tensor(storage, offset, size, stride, dtype=None):
 
 
 def rebuild_tensor_v2(storage, offset, size, stride, requires_grad, backward_hooks, metadata=None):
-    tensor = rebuild_tensor(_resolve(storage, metadata), offset, size, stride)
+    tensor = _with_bits(rebuild_tensor(storage, offset, size, stride), metadata)
     return _with_requires_grad(tensor, requires_grad, backward_hooks)
 
 
 def rebuild_tensor_v3(storage, offset, size, stride, requires_grad, backward_hooks, dtype, metadata=None):
     _expect(isinstance(dtype, gradus.dtype), "a tensor without a dtype")
-    tensor = rebuild_tensor(_resolve(storage, metadata), offset, size, stride, dtype)
+    tensor = _with_bits(rebuild_tensor(storage, offset, size, stride, dtype), metadata)
     return _with_requires_grad(tensor, requires_grad, backward_hooks)
 
 
-def _resolve(storage, metadata):
-    """PyTorch keeps conjugation and negation beside a tensor; here they are carried out."""
+def _with_bits(tensor, metadata):
+    """Views a tensor as conjugated or negated where the metadata says that its elements are to be read so."""
     _expect(metadata is None or isinstance(metadata, dict), "metadata of a tensor")
-    functions = tuple(function for name, function in (("conj", "conj_physical"), ("neg", "neg")) if metadata and metadata.get(name) is True)
-    if not functions or not isinstance(storage, TypedStorage) or storage.untyped() is None:
-        return storage
-    _expect(storage.dtype is not None, "a conjugated or negated tensor of bytes")
-    return storage.resolved(functions)
+    if metadata and metadata.get("conj") is True:
+        tensor = tensor.conj()
+    if metadata and metadata.get("neg") is True:
+        tensor = gradus._neg_view(tensor)
+    return tensor
 
 
 def _with_requires_grad(tensor, requires_grad, backward_hooks):

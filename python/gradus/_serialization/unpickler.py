@@ -29,14 +29,14 @@ def _is_one_of(thing, things):
 
 
 class ClosedUnpickler(pickle._Unpickler):
-    """``persistent_load`` is given by a function; it makes storages."""
+    """``persistent_load`` is given by a function; it makes storages. ``size``: the bytes of the file, to which copies are limited."""
 
     dispatch = {code[0]: pickle._Unpickler.dispatch[code[0]] for code in _PLAIN}
 
-    def __init__(self, file, persistent_load):
+    def __init__(self, file, persistent_load, size):
         super().__init__(file, encoding="bytes")
         self.persistent_load = persistent_load
-        self._left = len(file.getbuffer())
+        self._left = size
 
     def load(self):
         """Raises UnpicklingError for what is not allowed or makes no sense."""

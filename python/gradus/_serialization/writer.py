@@ -10,6 +10,7 @@ from collections import OrderedDict
 import gradus
 from gradus._serialization.archive import ArchiveWriter, replacing
 from gradus._serialization.globals import dtype_names, find_here, module_in_files, storage_dtypes
+from gradus._serialization.legacy import write_head, write_storages
 
 __all__ = ["save"]
 
@@ -25,6 +26,7 @@ def save(obj, f, pickle_module=None, pickle_protocol=2, _use_new_zipfile_seriali
         f: a path, or a file object to write to.
         pickle_module: only None.
         pickle_protocol (int): the protocol of the pickle; PyTorch's safe reader knows 2.
+        _use_new_zipfile_serialization (bool): False writes the format that PyTorch had before version 1.6.
 
     Raises RuntimeError if the folder is not there, and what pickle raises for objects it cannot save; then no file has changed.
 
@@ -37,17 +39,29 @@ def save(obj, f, pickle_module=None, pickle_protocol=2, _use_new_zipfile_seriali
     """
     if pickle_module not in (None, pickle):
         raise RuntimeError("save has a pickler of its own: pickle_module is not supported")
-    if not _use_new_zipfile_serialization:
-        raise RuntimeError("save writes the zip format only: _use_new_zipfile_serialization=False is not supported")
+
+    def write(file, folder):
+        if _use_new_zipfile_serialization:
+            _save(obj, file, folder, pickle_protocol, _disable_byteorder_record)
+        else:
+            _save_legacy(obj, file, pickle_protocol)
+
     if isinstance(f, (str, os.PathLike)):
         path = os.fspath(f)
         folder = os.path.splitext(os.path.basename(path))[0] or "archive"
         with replacing(path) as file:
-            _save(obj, file, folder, pickle_protocol, _disable_byteorder_record)
+            write(file, folder)
         return
     if not hasattr(f, "write"):
         raise AttributeError(f"expected 'f' to be string, path, or a file-like object with a 'write' attribute, but got {type(f)}")
-    _save(obj, f, "archive", pickle_protocol, _disable_byteorder_record)
+    write(f, "archive")
+
+
+def _save_legacy(obj, file, protocol):
+    write_head(file, protocol)
+    pickler = _Pickler(file, protocol, view=(None,))
+    pickler.dump(obj)
+    write_storages(file, protocol, {str(key): found for key, found in enumerate(zip(pickler.storages, pickler.counts))})
 
 
 def _save(obj, file, folder, protocol, without_byteorder):
@@ -89,9 +103,11 @@ class _Storage:
 class _Pickler(pickle._Pickler):
     """Python's pickler, written in Python, with PyTorch's names for what is Gradus's."""
 
-    def __init__(self, file, protocol):
+    def __init__(self, file, protocol, view=()):
         super().__init__(file, protocol)
         self.storages = []
+        self.counts = []  # Of their elements.
+        self._view = view  # What a reference to a storage says beside, of views of it.
         self._keys = {}  # From the address of a storage to its number.
         self._kinds = []  # By number, as what a storage was seen first.
         self._names = {}
@@ -125,7 +141,7 @@ class _Pickler(pickle._Pickler):
         if not isinstance(obj, _Storage):
             return None
         module = "torch.storage" if obj.kind == "UntypedStorage" else "torch"
-        return "storage", self._name(module, obj.kind), str(self._key(obj)), "cpu", obj.count
+        return "storage", self._name(module, obj.kind), str(self._key(obj)), "cpu", obj.count, *self._view
 
     def _key(self, obj):
         """The number of a storage. Empty ones have no address to know them by, and nothing to share."""
@@ -134,6 +150,7 @@ class _Pickler(pickle._Pickler):
         if key is None:
             key = len(self.storages)
             self.storages.append(obj.storage)
+            self.counts.append(obj.count)
             self._kinds.append(obj.kind)
             if address is not None:
                 self._keys[address] = key
@@ -178,20 +195,21 @@ class _Pickler(pickle._Pickler):
             return self._name("torch._utils", "_rebuild_meta_tensor_no_storage"), (dtype, size, stride, requires_grad)
         if tensor.device.type != "cpu":
             raise RuntimeError(f"cannot save a tensor of device {tensor.device}: move it to the cpu first")
-        tensor = tensor.detach().resolve_conj().resolve_neg()
-        stride = tensor.stride()
+        tensor = tensor.detach()
         if any(step < 0 for step in stride):
-            tensor = tensor.detach().contiguous()  # PyTorch has no negative strides.
+            tensor = tensor.contiguous()  # PyTorch has no negative strides.
             stride = tensor.stride()
+        bits = {name: True for name, is_set in (("conj", tensor.is_conj()), ("neg", tensor.is_neg())) if is_set}
+        metadata = (bits,) if bits else ()
         storage = tensor.untyped_storage()
         kind = self._storage_kinds.get(dtype)
         if kind is None:
             reference = _Storage(storage, "UntypedStorage", len(storage))
             return self._name("torch._utils", "_rebuild_tensor_v3"), (reference, tensor.storage_offset(), size, stride, requires_grad,
-                                                                     OrderedDict(), dtype)
+                                                                     OrderedDict(), dtype, *metadata)
         reference = _Storage(storage, kind, len(storage) // dtype.itemsize)
         return self._name("torch._utils", "_rebuild_tensor_v2"), (reference, tensor.storage_offset(), size, stride, requires_grad,
-                                                                 OrderedDict())
+                                                                 OrderedDict(), *metadata)
 
     def _dtype_name(self, dtype):
         return self._name("torch", dtype_names()[dtype])

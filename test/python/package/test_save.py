@@ -412,11 +412,6 @@ def test_records_that_lie_in_one_another():
 
 
 def test_files_that_are_no_archive(tmp_path):
-    legacy = io.BytesIO()
-    torch.save(torch.ones(2), legacy, _use_new_zipfile_serialization=False)
-    legacy.seek(0)
-    with pytest.raises(RuntimeError, match="before version 1.6"):
-        gradus.load(legacy)
     with pytest.raises(EOFError):
         gradus.load(io.BytesIO())
     with pytest.raises(pickle.UnpicklingError, match="no zip archive"):
@@ -431,7 +426,6 @@ def test_arguments_that_are_refused(tmp_path):
         (lambda: gradus.load(3), AttributeError), (lambda: gradus.load(file, mmap=True), ValueError),
         (lambda: gradus.load(file, pickle_module=pickle, weights_only=True), RuntimeError), (lambda: gradus.load(file, weights_only=False, nonsense=1), TypeError),
         (lambda: gradus.save(1, 3), AttributeError), (lambda: gradus.save(1, tmp_path / "no" / "folder"), RuntimeError),
-        (lambda: gradus.save(1, file, _use_new_zipfile_serialization=False), RuntimeError),
         (lambda: gradus.save(lambda: 1, file), (AttributeError, pickle.PicklingError)),
     ]:
         with pytest.raises(kind):
