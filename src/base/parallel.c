@@ -1,17 +1,19 @@
-/* The thread pool: workers that sleep until a loop is posted, take pieces of it from a counter, and sleep again.
+/* The thread pool: workers that wait until a loop is posted, take pieces of it from a counter, and wait again.
  *
  * Invariants
  * - One loop at a time is posted; a loop that finds another one posted runs in its caller.
  * - A worker joins and leaves a loop under the lock, and the caller waits until all have left, so that the loop can
  *   live on its stack.
  * - The pieces do not depend on who runs them. */
-#define _GNU_SOURCE /* pthread_setname_np */
+#define _GNU_SOURCE /* pthread_setname_np, sched_getcpu */
 #include "base/parallel.h"
 
 #include <pthread.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdlib.h>
+#include <time.h>
 #if defined(__x86_64__)
 #include <immintrin.h>
 #endif
@@ -22,13 +24,14 @@
 #include "base/thread.h"
 #include "gradus/runtime.h"
 
-enum { MAX_THREADS = 1024, SPINS = 100 /* a few microseconds */ };
+enum { MAX_THREADS = 1024, LOOKS = 50 /* between two looks at the clock: a few microseconds */, AWAKE = 200 * 1000 /* nanoseconds */ };
 
 struct loop {
     int64_t begin, end, grain, pieces;
     grd_task *task;
     void *context;
     _Atomic int64_t next; /* the next piece to run */
+    int cpu;              /* the processor that its caller runs on */
     int places;           /* workers that may still join; under the lock */
     atomic_int joined;    /* workers that have joined and not left; changed under the lock */
 };
@@ -93,16 +96,94 @@ static void run_pieces(struct loop *loop)
     }
 }
 
-static void spin_for_post(uint64_t seen)
+/* ---- Waiting --------------------------------------------------------------------------------------------------------- */
+/* Note [Waiting awake]
+ * To wake a sleeping thread takes a system call, and some 50 microseconds in a virtual machine, whose host has given the processor away meanwhile.
+ * Therefore who waits for a loop, or for its end, stays awake for AWAKE nanoseconds first, as long as the gap between two operators usually is.
+ * A kernel may also wake a worker on the processor of its caller, to leave others asleep, and then both share it: a worker that finds itself there
+ * moves away before it joins the loop. Its caller does not wait for that. */
+
+static int64_t now(void)
 {
-    for (int i = 0; i < SPINS && atomic_load_explicit(&pool.posts, memory_order_relaxed) == seen; i++)
-        relax();
+    struct timespec time;
+    clock_gettime(CLOCK_MONOTONIC, &time);
+    return (int64_t)time.tv_sec * 1000000000 + time.tv_nsec;
+}
+
+typedef bool condition(void *context);
+
+/* Returns when the condition holds, or after AWAKE nanoseconds. */
+static void wait_awake(condition *holds, void *context)
+{
+    for (int64_t end = 0; !holds(context);) {
+        for (int i = 0; i < LOOKS; i++) {
+            if (holds(context))
+                return;
+            relax();
+        }
+        const int64_t time = now();
+        if (end == 0)
+            end = time + AWAKE;
+        else if (time > end)
+            return;
+    }
+}
+
+static bool is_posted(void *seen)
+{
+    return atomic_load_explicit(&pool.posts, memory_order_relaxed) != *(const uint64_t *)seen;
+}
+
+static bool is_left(void *loop)
+{
+    return atomic_load_explicit(&((struct loop *)loop)->joined, memory_order_relaxed) == 0;
+}
+
+static int current_cpu(void)
+{
+#ifdef __linux__
+    return sched_getcpu();
+#else
+    return -1;
+#endif
+}
+
+/* Moves this thread to another processor, if it may use another. */
+static void leave_cpu(int cpu)
+{
+#ifdef __linux__
+    cpu_set_t allowed, others;
+    if (sched_getaffinity(0, sizeof allowed, &allowed) != 0)
+        return;
+    others = allowed;
+    CPU_CLR(cpu, &others);
+    if (CPU_COUNT(&others) > 0 && sched_setaffinity(0, sizeof others, &others) == 0)
+        sched_setaffinity(0, sizeof allowed, &allowed);
+#else
+    (void)cpu;
+#endif
 }
 
 /* Under the lock. */
 static bool has_place(const struct loop *loop)
 {
-    return loop->places > 0 && atomic_load_explicit(&loop->next, memory_order_relaxed) < loop->pieces;
+    return loop != NULL && loop->places > 0 && atomic_load_explicit(&loop->next, memory_order_relaxed) < loop->pieces;
+}
+
+/* Under the lock, which is given up meanwhile. Returns a loop that a worker can join. */
+static struct loop *wait_for_loop(void)
+{
+    for (bool stays = false;;) {
+        for (; !has_place(pool.posted); stays = false)
+            pthread_cond_wait(&pool.posted_cond, &pool.lock);
+        const int cpu = pool.posted->cpu;
+        if (stays || cpu < 0 || current_cpu() != cpu)
+            return pool.posted;
+        pthread_mutex_unlock(&pool.lock);
+        leave_cpu(cpu);
+        pthread_mutex_lock(&pool.lock);
+        stays = true;
+    }
 }
 
 static void *work(void *unused)
@@ -111,9 +192,7 @@ static void *work(void *unused)
     grd_thread.in_parallel = true;
     pthread_mutex_lock(&pool.lock);
     for (;;) {
-        while (pool.posted == NULL || !has_place(pool.posted))
-            pthread_cond_wait(&pool.posted_cond, &pool.lock);
-        struct loop *loop = pool.posted;
+        struct loop *loop = wait_for_loop();
         loop->places--;
         atomic_fetch_add_explicit(&loop->joined, 1, memory_order_relaxed);
         uint64_t seen = atomic_load_explicit(&pool.posts, memory_order_relaxed);
@@ -125,7 +204,7 @@ static void *work(void *unused)
         if (atomic_fetch_sub_explicit(&loop->joined, 1, memory_order_release) == 1)
             pthread_cond_signal(&pool.left_cond);
         pthread_mutex_unlock(&pool.lock);
-        spin_for_post(seen);
+        wait_awake(is_posted, &seen);
         pthread_mutex_lock(&pool.lock);
     }
     return NULL;
@@ -188,10 +267,9 @@ static void wait_for_workers(struct loop *loop)
 {
     pthread_mutex_lock(&pool.lock);
     pool.posted = NULL;
-    if (atomic_load_explicit(&loop->joined, memory_order_relaxed) > 0) {
+    if (!is_left(loop)) {
         pthread_mutex_unlock(&pool.lock);
-        for (int i = 0; i < SPINS && atomic_load_explicit(&loop->joined, memory_order_relaxed) > 0; i++)
-            relax();
+        wait_awake(is_left, loop);
         pthread_mutex_lock(&pool.lock);
     }
     while (atomic_load_explicit(&loop->joined, memory_order_relaxed) > 0)
@@ -208,6 +286,7 @@ static bool run_in_pool(struct loop *loop, int threads)
     if (GRD_UNLIKELY(pool.workers < helpers))
         start_workers(helpers);
     loop->places = helpers < pool.workers ? helpers : pool.workers;
+    loop->cpu = current_cpu();
     if (loop->places > 0)
         post(loop);
     run_pieces(loop);

@@ -1,8 +1,10 @@
 /* The thread pool: pieces, nesting, several callers, fork. */
-#define _GNU_SOURCE /* usleep */
+#define _GNU_SOURCE /* usleep, sched_getaffinity */
 #include <pthread.h>
+#include <sched.h>
 #include <stdatomic.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/error.h"
@@ -137,6 +139,36 @@ static void workers_do_run(void **state)
     assert_int_equal(atomic_load(&arrived), 2);
 }
 
+/* Counts the pieces whose thread may not use all of the processors in `context`. */
+static atomic_int confined;
+
+static void note_processors(int64_t begin, int64_t end, void *context)
+{
+    (void)begin, (void)end;
+    cpu_set_t allowed;
+    if (sched_getaffinity(0, sizeof allowed, &allowed) != 0 || !CPU_EQUAL(&allowed, (cpu_set_t *)context))
+        atomic_fetch_add(&confined, 1);
+    usleep(100);
+}
+
+/* A worker that leaves the processor of its caller may use all of them afterwards, and sleeps when there is nothing to do. */
+static void workers_may_run_anywhere_and_sleep(void **state)
+{
+    (void)state;
+    cpu_set_t allowed;
+    assert_int_equal(sched_getaffinity(0, sizeof allowed, &allowed), 0);
+    grd_set_num_threads(4);
+    for (int i = 0; i < 50; i++) {
+        grd_parallel_for(0, 8, 1, note_processors, &allowed);
+        usleep(i % 3 == 0 ? 1000 : 0);
+    }
+    assert_int_equal(atomic_load(&confined), 0);
+    usleep(100 * 1000);
+    const clock_t before = clock();
+    usleep(100 * 1000);
+    assert_true(clock() - before < CLOCKS_PER_SEC / 50);
+}
+
 static void bad_counts_are_refused(void **state)
 {
     (void)state;
@@ -186,6 +218,7 @@ int main(void)
         cmocka_unit_test(nested_loops_run_inline),
         cmocka_unit_test(several_threads_call),
         cmocka_unit_test(workers_do_run),
+        cmocka_unit_test(workers_may_run_anywhere_and_sleep),
         cmocka_unit_test(bad_counts_are_refused),
         cmocka_unit_test(parent_and_child_go_on_after_fork),
     };
