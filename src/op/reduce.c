@@ -17,6 +17,7 @@ enum {
     MANY_STRIPS = 16,      /* enough strips to keep every thread busy without cutting the reduced elements */
     LEAST_PIECE = 1 << 16, /* elements in a cell of the grid when they are cut */
     MOST_PIECES = 64,
+    WHOLE = 64, /* elements that fill cache lines, whatever their size */
     GRAIN = 1 << 15, /* elements worth a thread's while */
     ALIGNMENT = 64
 };
@@ -165,6 +166,8 @@ static void cut(const struct grd_reduction *r, struct grd_reduction_pass *pass)
     pass->piece = pass->n;
     if (!pass->what.first && r->strips < MANY_STRIPS && r->outputs * r->n > 4 * LEAST_PIECE)
         pass->piece = grd_greatest(grd_greatest(1, LEAST_PIECE / r->width), (r->n + MOST_PIECES - 1) / MOST_PIECES);
+    if (!r->columns && pass->piece > WHOLE) /* pieces of a line begin where cache lines do */
+        pass->piece = grd_least(pass->n, (pass->piece + WHOLE - 1) / WHOLE * WHOLE);
     pass->pieces = pass->n > 0 ? (pass->n + pass->piece - 1) / pass->piece : 1;
 }
 

@@ -15,7 +15,7 @@
 enum {
     GRD_REDUCE_PASSES = 3,
     GRD_REDUCE_NO_RESULT = -1,
-    GRD_REDUCE_STRIP = 256, /* outputs done together */
+    GRD_REDUCE_STRIP = 512, /* outputs done together */
     GRD_REDUCE_LINES = 8,   /* as many lines of a small tensor are */
     GRD_REDUCE_LEAF = 8192, /* elements of a line per kernel call */
     GRD_REDUCE_ROWS = 64,   /* rows of columns per kernel call */

@@ -16,6 +16,8 @@
 /* Partial results of a line: LANES while it is long, SHORT for what is left; as many at every instruction-set level. */
 enum { LANES = sizeof(E) == 16 ? 8 : sizeof(E) == 8 ? 16 : 32, SHORT = 8, STEPS = 32 };
 
+enum { LINE = 64, ACROSS = LINE / sizeof(E) }; /* bytes and elements of a cache line */
+
 typedef G map_function(E x, G center);
 typedef G combine_function(G a, G b);
 
@@ -71,7 +73,7 @@ INLINE G squared_distance(E x, G center)
 /* Asks for `count` elements that come FETCHED bytes later: the hardware fetches ahead within a page only. */
 INLINE void fetch(const E *x, int64_t count)
 {
-    enum { FETCHED = 2048, LINE = 64 };
+    enum { FETCHED = 2048 };
     for (int64_t i = 0; i < count * (int64_t)sizeof(E); i += LINE)
         __builtin_prefetch((const char *)x + FETCHED + i);
 }
@@ -148,28 +150,40 @@ INLINE void gather_lines(const struct grd_reduce_block *b, map_function *map, co
     }
 }
 
-/* Asks for the rows that come after the `rows` from `row` on: they lie apart, so the hardware does not. */
-INLINE void fetch_rows(const struct grd_reduce_block *b, const char *row, int rows)
+/* Asks for the cache line at column j of each of the rows that come `rows` later: they lie apart, so the hardware does not. One line is asked for with each that is
+ * used, since many requests at once would wait for each other. */
+INLINE void fetch_below(const struct grd_reduce_block *b, const char *row, int rows, int64_t j)
 {
-    for (int r = rows; r < 2 * rows; r++)
-        for (int64_t at = 0; at < b->outputs * (int64_t)sizeof(E); at += 64)
-            __builtin_prefetch(row + r * b->stride + at);
+    UNROLLED for (int r = rows; r < 2 * rows; r++) __builtin_prefetch(row + r * b->stride + j * (int64_t)sizeof(E));
+}
+
+/* Combines columns [j, j + count) of four rows into gathered[j..]. */
+INLINE void gather_four(const struct grd_reduce_block *b, const char *row, int64_t j, int64_t count, map_function *map, combine_function *combine, const G *center)
+{
+    const E *x0 = (const E *)row + j, *x1 = (const E *)(row + b->stride) + j;
+    const E *x2 = (const E *)(row + 2 * b->stride) + j, *x3 = (const E *)(row + 3 * b->stride) + j;
+    G *restrict gathered = (G *)b->gathered + j;
+    LANEWISE for (int64_t l = 0; l < count; l++)
+    {
+        const G c = center != NULL ? center[j + l] : 0;
+        const G low = combine(map(x0[l], c), map(x1[l], c)), high = combine(map(x2[l], c), map(x3[l], c));
+        gathered[l] = combine(gathered[l], combine(low, high));
+    }
 }
 
 INLINE void gather_columns(const struct grd_reduce_block *b, map_function *map, combine_function *combine, const G *center)
 {
+    enum { ROWS = 4 };
     G *restrict gathered = b->gathered;
     int64_t i = 0, cols = b->outputs;
-    for (; i + 4 <= b->n; i += 4) {
+    for (; i + ROWS <= b->n; i += ROWS) {
         const char *row = b->in + i * b->stride;
-        fetch_rows(b, row, 4);
-        const E *x0 = (const E *)row, *x1 = (const E *)(row + b->stride);
-        const E *x2 = (const E *)(row + 2 * b->stride), *x3 = (const E *)(row + 3 * b->stride);
-        for (int64_t j = 0; j < cols; j++) {
-            G c = center != NULL ? center[j] : 0;
-            G low = combine(map(x0[j], c), map(x1[j], c)), high = combine(map(x2[j], c), map(x3[j], c));
-            gathered[j] = combine(gathered[j], combine(low, high));
+        int64_t j = 0;
+        for (; j + ACROSS <= cols; j += ACROSS) {
+            fetch_below(b, row, ROWS, j);
+            gather_four(b, row, j, ACROSS, map, combine, center);
         }
+        gather_four(b, row, j, cols - j, map, combine, center);
     }
     for (; i < b->n; i++) {
         const E *x = (const E *)(b->in + i * b->stride);
@@ -228,21 +242,31 @@ INLINE G sum_line(int64_t n, const E *x)
     return fold_all(total, FLOAT_SHORT, add);
 }
 
-/* Eight rows at a time are added up in float, two by two. */
+/* Adds columns [j, j + count) of eight rows to gathered[j..]; in float, two by two. */
+INLINE void add_eight(const struct grd_reduce_block *b, const char *row, int64_t j, int64_t count)
+{
+    enum { ROWS = 8 };
+    const E *x[ROWS];
+    G *restrict gathered = (G *)b->gathered + j;
+    UNROLLED for (int r = 0; r < ROWS; r++) x[r] = (const E *)(row + r * b->stride) + j;
+    LANEWISE for (int64_t l = 0; l < count; l++)
+    {
+        const E low = (x[0][l] + x[1][l]) + (x[2][l] + x[3][l]), high = (x[4][l] + x[5][l]) + (x[6][l] + x[7][l]);
+        gathered[l] += low + high;
+    }
+}
+
 static void sum_columns(const struct grd_reduce_block *b)
 {
     enum { ROWS = 8 };
-    G *restrict gathered = b->gathered;
     struct grd_reduce_block rest = *b;
     for (; rest.n >= ROWS; rest.n -= ROWS, rest.in += ROWS * b->stride) {
-        const E *x[ROWS];
-        fetch_rows(b, rest.in, ROWS);
-        for (int r = 0; r < ROWS; r++)
-            x[r] = (const E *)(rest.in + r * b->stride);
-        for (int64_t j = 0; j < b->outputs; j++) {
-            const E low = (x[0][j] + x[1][j]) + (x[2][j] + x[3][j]), high = (x[4][j] + x[5][j]) + (x[6][j] + x[7][j]);
-            gathered[j] += low + high;
+        int64_t j = 0;
+        for (; j + ACROSS <= b->outputs; j += ACROSS) {
+            fetch_below(b, rest.in, ROWS, j);
+            add_eight(b, rest.in, j, ACROSS);
         }
+        add_eight(b, rest.in, j, b->outputs - j);
     }
     gather_columns(&rest, itself, add, NULL);
 }

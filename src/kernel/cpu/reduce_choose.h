@@ -78,19 +78,32 @@ INLINE void choose_lines(const struct grd_reduce_block *b, choose_function *choo
     }
 }
 
+/* Chooses among columns [j, j + count) of four rows and gathered[j..]. */
+INLINE void choose_four(const struct grd_reduce_block *b, const char *row, int64_t j, int64_t count, choose_function *choose)
+{
+    const E *x0 = (const E *)row + j, *x1 = (const E *)(row + b->stride) + j;
+    const E *x2 = (const E *)(row + 2 * b->stride) + j, *x3 = (const E *)(row + 3 * b->stride) + j;
+    E *restrict gathered = (E *)b->gathered + j;
+    LANEWISE for (int64_t l = 0; l < count; l++)
+    {
+        const E low = choose(x0[l], x1[l]), high = choose(x2[l], x3[l]);
+        gathered[l] = choose(gathered[l], choose(low, high));
+    }
+}
+
 INLINE void choose_columns(const struct grd_reduce_block *b, choose_function *choose)
 {
+    enum { ROWS = 4 };
     E *restrict gathered = b->gathered;
     int64_t i = 0, cols = b->outputs;
-    for (; i + 4 <= b->n; i += 4) {
+    for (; i + ROWS <= b->n; i += ROWS) {
         const char *row = b->in + i * b->stride;
-        const E *x0 = (const E *)row, *x1 = (const E *)(row + b->stride);
-        const E *x2 = (const E *)(row + 2 * b->stride), *x3 = (const E *)(row + 3 * b->stride);
-        fetch_rows(b, row, 4);
-        for (int64_t j = 0; j < cols; j++) {
-            E low = choose(x0[j], x1[j]), high = choose(x2[j], x3[j]);
-            gathered[j] = choose(gathered[j], choose(low, high));
+        int64_t j = 0;
+        for (; j + ACROSS <= cols; j += ACROSS) {
+            fetch_below(b, row, ROWS, j);
+            choose_four(b, row, j, ACROSS, choose);
         }
+        choose_four(b, row, j, cols - j, choose);
     }
     for (; i < b->n; i++) {
         const E *x = (const E *)(b->in + i * b->stride);
