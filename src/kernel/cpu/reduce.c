@@ -242,6 +242,46 @@ INLINE G sum_line(int64_t n, const E *x)
     return fold_all(total, FLOAT_SHORT, add);
 }
 
+/* Products of floats: in float over at most PROD_STEPS elements of a lane and those of another lane, then on in double. Where these products are all in [2^-64, 2^64), no
+ * digit is lost to the ends of float's range, unless the elements of one product are further apart than that; other lines are multiplied in double. */
+enum { PROD_STEPS = 8, PROD_LANES = FLOAT_LANES / 2 };
+
+static __attribute__((noinline)) G prod_in_double(int64_t n, const E *x)
+{
+    return gather_line(n, x, 0, itself, multiply, 1);
+}
+
+INLINE G prod_line(int64_t n, const E *x)
+{
+    if (n < FLOAT_LANES)
+        return prod_in_double(n, x);
+    _Alignas(LINE) G total[FLOAT_SHORT];
+    uint32_t beyond[PROD_LANES] = {0}, any = 0;
+    int64_t i = 0;
+    LANEWISE for (int l = 0; l < FLOAT_SHORT; l++) total[l] = 1;
+    while (n - i >= FLOAT_LANES) {
+        _Alignas(LINE) E part[FLOAT_LANES];
+        for (int l = 0; l < FLOAT_LANES; l++)
+            part[l] = 1 * x[i + l];
+        int64_t end = i + at_most((n - i) / FLOAT_LANES, PROD_STEPS) * FLOAT_LANES;
+        for (i += FLOAT_LANES; i < end; i += FLOAT_LANES) {
+            fetch(x + i, FLOAT_LANES);
+            for (int l = 0; l < FLOAT_LANES; l++)
+                part[l] *= x[i + l];
+        }
+        for (int l = 0; l < PROD_LANES; l++) {
+            part[l] *= part[l + PROD_LANES];
+            beyond[l] |= vm_bits_float(part[l]) - 0x1f800000; /* the bits of 2^-64 */
+        }
+        LANEWISE for (int l = 0; l < FLOAT_SHORT; l++) total[l] *= (G)part[l] * (G)part[l + FLOAT_SHORT];
+    }
+    for (int l = 0; l < PROD_LANES; l++)
+        any |= beyond[l] & 0x40000000;
+    if (any != 0)
+        return prod_in_double(n, x);
+    return fold_all(total, FLOAT_SHORT, multiply) * prod_in_double(n - i, x + i);
+}
+
 /* Adds columns [j, j + count) of eight rows to gathered[j..]; in float, two by two. */
 INLINE void add_eight(const struct grd_reduce_block *b, const char *row, int64_t j, int64_t count)
 {
@@ -276,6 +316,11 @@ INLINE G sum_line(int64_t n, const E *x)
     return gather_line(n, x, 0, itself, add, 0);
 }
 
+INLINE G prod_line(int64_t n, const E *x)
+{
+    return gather_line(n, x, 0, itself, multiply, 1);
+}
+
 static void sum_columns(const struct grd_reduce_block *b)
 {
     gather_columns(b, itself, add, NULL);
@@ -296,7 +341,9 @@ static void nonzero_lines(const struct grd_reduce_block *b)
 
 static void prod_lines(const struct grd_reduce_block *b)
 {
-    gather_lines(b, itself, multiply, 1);
+    G *gathered = b->gathered;
+    for (int64_t j = 0; j < b->outputs; j++)
+        gathered[j] *= prod_line(b->n, (const E *)(b->in + j * b->stride));
 }
 
 static void prod_columns(const struct grd_reduce_block *b)
