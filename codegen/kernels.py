@@ -31,6 +31,15 @@ PLAIN_BLOCK = """
     static void ${operator}_block(int64_t n, char *const *data, __attribute__((unused)) const void *params) { $map(n, data, $body); }
 """
 
+SPREAD_BLOCK = """
+    static void ${operator}_block(int64_t n, char *const *data, const void *params) { spread_2(n, data, params, $body); }
+"""
+
+BITS = """
+    static inline T ${kernel}_${operator}_bits(T x) { return (T)($bits); }
+    static void ${operator}_block(int64_t n, char *const *data, __attribute__((unused)) const void *params) { map_bits(n, data, ${kernel}_${operator}_bits); }
+"""
+
 BLOCK_OF_ITS_OWN = """
     static void ${operator}_block(int64_t n, char *const *data, __attribute__((unused)) const void *params)
     {
@@ -67,8 +76,12 @@ def where(categories, text):
 
 def bodies(operator, operators):
     """The scalar bodies that the entry says, as functions, each for the categories it serves. Tensors are x, y and z in them."""
+    return bodies_of(operator, operator.dtypes, operators)
+
+
+def bodies_of(operator, dtypes, operators):
     categories = {}
-    for category in sorted(operator.dtypes):
+    for category in sorted(dtypes):
         text = expression.body(operator, category, operators)
         if text is not None:
             categories.setdefault(text, set()).add(category)
@@ -78,8 +91,27 @@ def bodies(operator, operators):
     for value, members in categories.items():
         unused = "".join(f"(void){name};\n" for name in arguments if not re.search(rf"\b{name}\b", value))
         body = function(f"static inline {'bool' if operator.gives_bool else 'C'} {operator.kernel}_{operator.c_name}({parameters})", f"{unused}{value}")
-        text += body if members == operator.dtypes else f"#{'elif' if text else 'if'} {condition(members)}\n{body}"
+        text += body if members == dtypes else f"#{'elif' if text else 'if'} {condition(members)}\n{body}"
     return f"{text}#endif\n" if text.startswith("#") else text
+
+
+def spreads(operator):
+    """Whether the kernel has a loop for operands that are one element."""
+    return operator.light and operator.kernel == "binary"
+
+
+def plain_block(operator, body):
+    """The loop of a kernel without numbers."""
+    if spreads(operator):
+        return fill(SPREAD_BLOCK, operator=operator.c_name, body=body)
+    return fill(PLAIN_BLOCK, operator=operator.c_name, map=f"{'test' if operator.gives_bool else 'map'}_{operator.inputs}", body=body)
+
+
+def half_block(operator, operators):
+    """The loop of a kernel of a half type, or of bfloat16 alone: float16 is converted faster by calls of the machine's instructions, between which float32's kernel is called."""
+    if operator.bits:
+        return fill(BITS, operator=operator.c_name, kernel=operator.kernel, bits=operator.bits)
+    return f"#if GRD_IS_BFLOAT16\n{bodies_of(operator, {'float'}, operators)}{plain_block(operator, f'{operator.kernel}_{operator.c_name}')}#endif\n"
 
 
 def block(operator, operators):
@@ -88,7 +120,7 @@ def block(operator, operators):
     own = where(operator.block, fill(BLOCK_OF_ITS_OWN, operator=operator.c_name, body=body)) if operator.block else ""
     rest = operator.dtypes - operator.block
     if not (operator.mask or any(a.kind in ctype.NUMBERS for a in operator.args)):
-        plain = fill(PLAIN_BLOCK, operator=operator.c_name, map=f"{'test' if operator.gives_bool else 'map'}_{operator.inputs}", body=body)
+        plain = plain_block(operator, body)
         return bodies(operator, operators) + own + (where(rest, plain) if own else plain)
     inputs = [("uint8_t" if operator.mask and i == 0 else "C", f"{a.name}_data") for i, a in enumerate(a for a in operator.args if a.is_tensor)]
     declared = {}  # type -> its operands, which are declared together
@@ -112,12 +144,12 @@ def sizes_enum(operators):
     rows = ""
     for name in sorted(set(map(sizes, operators))):
         letters = name.removeprefix("SIZES_").replace("_", "").ljust(4, "0")
-        rows += f"{name} = GRD_MAP_SIZES({', '.join({'C': 'sizeof(C)'}.get(c, c) for c in letters)}),\n"
+        rows += f"{name} = GRD_MAP_SIZES({', '.join({'C': 'sizeof(T)'}.get(c, c) for c in letters)}),\n"
     return fill(SIZES, rows=rows)
 
 
 def row(operator):
-    return f"[{index(operator)}] = {{{operator.c_name}_block, {sizes(operator)}}},\n"
+    return f"[{index(operator)}] = {{{operator.c_name}_block, {sizes(operator)}{', .spreads = SPREADS' if spreads(operator) else ''}}},\n"
 
 
 def condition(categories):
@@ -131,10 +163,17 @@ def rows_file(kind, members, operators):
         groups.setdefault(condition(operator.dtypes), []).append(operator)
     text, rows = BANNER.format("schema") + f'#include "gen/{kind}_kernels.h"\n\n', ""
     text += sizes_enum([o for o in members if o.kernel == kind])
+    halves = [o for o in members if o.kernel == kind and (o.light or o.bits)]
+    if halves:
+        text += f"\n#if GRD_IS_HALF\n{''.join(half_block(o, operators) for o in halves)}#else\n"
+        rows += "#if GRD_IS_HALF\n" + "".join(row(o) if o.bits else f"#if GRD_IS_BFLOAT16\n{row(o)}#endif\n" for o in halves) + "#else\n"
     for dtypes, alike in groups.items():
         functions = "".join(block(o, operators) for o in alike)
         text += f"\n#if {dtypes}\n{functions}#endif\n"
         rows += f"#if {dtypes}\n{''.join(map(row, alike))}#endif\n"
+    if halves:
+        text += "#endif\n"
+        rows += "#endif\n"
     return text + "\n" + fill(ROWS, kind=kind, KIND=kind.upper(), rows=rows)
 
 

@@ -29,9 +29,9 @@ REFUSALS = {"RuntimeError": "GRD_ERROR_RUNTIME", "NotImplementedError": "GRD_ERR
 FORMS = ("functional", "inplace", "out")
 UNDERIVED = {"missing": "grd_derivative_missing", "not implemented": "grd_derivative_not_implemented"}  # grad = "…": the backward that raises the error PyTorch has
 FORWARD = ("zero", "pointwise", "lines", "linear", "multilinear", "adjoint", "given", "taken", "refuse")  # enum grd_forward in src/autograd/derivative.h; refuse: absent there
-KEYS = {"sig", "doc", "example", "type", "kernel", "expr", "body", "save", "dtypes", "formula", "through", "composite", "grad", "jvp", "forms", "view", "everywhere", "scalar", "words", "mask", "divides", "commutes", "refuse", "number", "operator", "block", "law", "reduce", "plan", "whole", "run", "check", "shortcut", "overlap", "providers", "fills", "node", "out", "version", "alone", "autocast", "batch", "symbol", "inlined", "where", "fast", "hidden", "python", "test"}
+KEYS = {"sig", "doc", "example", "type", "kernel", "expr", "body", "save", "dtypes", "formula", "through", "composite", "grad", "jvp", "forms", "view", "everywhere", "scalar", "words", "mask", "divides", "commutes", "refuse", "number", "operator", "block", "light", "bits", "law", "reduce", "plan", "whole", "run", "check", "shortcut", "overlap", "providers", "fills", "node", "out", "version", "alone", "autocast", "batch", "symbol", "inlined", "where", "fast", "hidden", "python", "test"}
 # Keys of an entry that are fields of Operator as they stand.
-AS_WRITTEN = ("kernel", "expr", "save", "number", "mask", "divides", "commutes", "formula", "through", "composite", "law", "whole", "run", "check", "shortcut", "providers", "overlap", "view",
+AS_WRITTEN = ("kernel", "expr", "save", "number", "mask", "divides", "commutes", "light", "bits", "formula", "through", "composite", "law", "whole", "run", "check", "shortcut", "providers", "overlap", "view",
               "everywhere", "alone", "autocast", "version", "fills", "scalar", "symbol", "inlined")
 IMPLEMENTED = {"kernel", "formula", "through", "composite", "law", "whole"}  # keys that say how; an entry without them has a plan and a run
 PYTHON_KEYS = {"name", "in", "inplace", "arguments", "numbers", "values", "lists", "tuple", "none", "extra", "also"}
@@ -101,6 +101,8 @@ class Operator:
     refuse: dict = field(default_factory=dict)  # a category without kernels -> (error code, text), where PyTorch says more than that there is none
     number: str = None  # the entry whose kernel runs where the last input is a number for tensors of a half type, which is not rounded to that type
     block: frozenset = frozenset()  # categories for which the body of the kernel takes n contiguous elements, not one
+    light: bool = False  # its arithmetic takes less time than moving the elements: it has loops of its own for bfloat16 and for operands that are one element
+    bits: str = None  # the kernel of half types: a C expression of the bits of x
     expr: str = None  # what it does to an element: expression.py
     body: dict = field(default_factory=dict)  # category -> the scalar body of the kernel, a C expression
     save: str = "self"  # in which a derived gradient is said; or "result"
@@ -327,6 +329,8 @@ def read_operator(name, entry, file, lines):
             fail(f"a {kernel} kernel takes {KERNELS[kernel]} tensors", "sig")
         if "block" in entry and (kernel != "unary" or len(args) > 1):
             fail("a body for blocks takes one tensor and nothing else", "block")
+        if ("light" in entry or "bits" in entry) and (kernel == "ternary" or len(args) > KERNELS[kernel] or entry["type"] not in ("promote", "float") or "block" in entry):
+            fail("a kernel of its own for half types has one or two tensors and nothing else, and its results are of their dtype", "light" if "light" in entry else "bits")
     elif "body" in entry:
         fail("body is that of a kernel", "body")
     if "law" in entry:

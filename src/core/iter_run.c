@@ -189,6 +189,22 @@ static void run_turned(const struct run *run, const struct cursor *c, int64_t li
     }
 }
 
+static void run_lines(const struct run *run, const struct cursor *c, int64_t lines)
+{
+    const struct grd_iter *it = run->it;
+    int64_t strides[GRD_ITER_OPERANDS];
+    char *at[GRD_ITER_OPERANDS];
+    for (int i = 0; i < it->noperands; i++) {
+        strides[i] = it->strides[i][0];
+        at[i] = c->line[i];
+    }
+    for (; lines > 0; lines--) {
+        run_line(run, it->shape[0], at, strides);
+        for (int i = 0; i < it->noperands; i++)
+            at[i] += it->strides[i][1];
+    }
+}
+
 static void run_range(const struct run *run, int64_t begin, int64_t end, bool columns)
 {
     const struct grd_iter *it = run->it;
@@ -205,23 +221,25 @@ static void run_range(const struct run *run, int64_t begin, int64_t end, bool co
     struct cursor c;
     cursor_set(&c, it, begin);
     while (begin < end) {
-        int64_t lines = 1, left = it->shape[1] - c.index[1], whole = (end - begin) / it->shape[0];
-        if (columns && c.index[0] == 0 && whole > 1 && left > 1) {
-            lines = left < whole ? left : whole;
+        const int64_t left = it->shape[1] - c.index[1], whole = c.index[0] == 0 ? (end - begin) / it->shape[0] : 0;
+        int64_t lines = left < whole ? left : whole; /* that are whole and lie one after the other along dimension 1 */
+        if (columns && lines > 1) {
             lines = lines < COLUMN ? lines : COLUMN;
             run_columns(run, &c, lines);
-            begin += lines * it->shape[0];
-        } else if (run->turned != 0 && c.index[0] == 0 && whole >= run->lines && left >= run->lines) {
+        } else if (run->turned != 0 && lines >= run->lines) {
             lines = run->lines;
             run_turned(run, &c, lines);
-            begin += lines * it->shape[0];
+        } else if (lines > 0) {
+            run_lines(run, &c, lines);
         } else {
-            int64_t n = it->shape[0] - c.index[0] < end - begin ? it->shape[0] - c.index[0] : end - begin;
+            const int64_t rest = it->shape[0] - c.index[0], n = rest < end - begin ? rest : end - begin;
             for (int i = 0; i < it->noperands; i++)
                 at[i] = c.line[i] + c.index[0] * strides[i];
             run_line(run, n, at, strides);
             begin += n;
         }
+        begin += lines * it->shape[0];
+        lines = lines > 0 ? lines : 1;
         if (begin < end)
             cursor_advance(&c, it, lines);
     }

@@ -145,43 +145,71 @@ INLINE void fill(char *buffer, int64_t bytes, const char *element, int64_t size)
 
 typedef char piece[PIECE * WIDEST];
 
+/* The result and the inputs are of one size. False for a kernel without a loop for such operands. */
+static inline bool spreads(const struct grd_map_kernel *kernel, const int64_t *strides)
+{
+    const int64_t size = kernel->sizes & 0xff;
+    return kernel->spreads && strides[0] == size && (strides[1] == 0 || strides[1] == size) && (strides[2] == 0 || strides[2] == size);
+}
+
+/* Operands that are contiguous or one element, which is copied to as many bytes as the kernel loads at a time, not n times. */
+static __attribute__((noinline)) void in_one_call(int64_t n, char *const *data, const int64_t *strides, const struct grd_map_kernel *kernel)
+{
+    _Alignas(GRD_SPREAD_BYTES) char copies[2][GRD_SPREAD_BYTES];
+    const int64_t whole = n & -(int64_t)(GRD_SPREAD_BYTES >> __builtin_ctz(kernel->sizes & 0xff));
+    const bool x = strides[1] == 0, y = strides[2] == 0;
+    char *const at[] = {data[0], x ? copies[0] : data[1], y ? copies[1] : data[2]};
+    kernel->block(whole, at, &(const struct grd_spread){{x ? data[1] : NULL, y ? data[2] : NULL}});
+    if (n > whole)
+        kernel->block(n - whole, (char *const[]){at[0] + whole * strides[0], at[1] + whole * strides[1], at[2] + whole * strides[2]}, NULL);
+}
+
 /* At most PIECE elements. The first piece is the longest: what fills a buffer with one element there does for all. */
-INLINE void run_piece(int64_t n, char *const *data, const int64_t *strides, const void *params, grd_block_kernel *block, uint32_t sizes,
+INLINE void run_piece(int64_t n, char *const *data, const int64_t *strides, const void *params, const struct grd_map_kernel *kernel,
                       piece *buffers, bool first)
 {
     char *at[GRD_MAP_OPERANDS];
-    const int64_t result_size = sizes & 0xff;
+    int64_t steps[GRD_MAP_OPERANDS];
+    bool spread = false;
+    const int64_t result_size = kernel->sizes & 0xff;
     at[0] = strides[0] == result_size ? data[0] : buffers[0];
-    uint32_t rest = sizes >> 8;
+    steps[0] = result_size;
+    uint32_t rest = kernel->sizes >> 8;
     for (int k = 1; rest != 0; k++, rest >>= 8) {
         const int64_t size = rest & 0xff, stride = strides[k];
-        at[k] = stride == size ? data[k] : buffers[k];
-        if (stride == 0 && first)
+        const bool single = stride == 0 && kernel->spreads;
+        at[k] = stride == size || single ? data[k] : buffers[k];
+        steps[k] = single ? 0 : size;
+        spread |= single;
+        if (stride == 0 && !single && first)
             fill(buffers[k], n * size, data[k], size);
         else if (stride != 0 && stride != size)
             grd_copy_lines(1, n, size, buffers[k], (const int64_t[]){size, 0}, data[k], (const int64_t[]){stride, 0});
     }
-    block(n, at, params);
+    if (spread)
+        in_one_call(n, at, steps, kernel);
+    else
+        kernel->block(n, at, params);
     if (strides[0] != result_size)
         grd_copy_lines(1, n, result_size, data[0], (const int64_t[]){strides[0], 0}, buffers[0], (const int64_t[]){result_size, 0});
 }
 
 static __attribute__((noinline)) void in_one_piece(int64_t n, char *const *data, const int64_t *strides, const void *params,
-                                                   grd_block_kernel *block, uint32_t sizes)
+                                                   const struct grd_map_kernel *kernel)
 {
     _Alignas(16) piece buffers[GRD_MAP_OPERANDS];
-    run_piece(n, data, strides, params, block, sizes, buffers, true);
+    run_piece(n, data, strides, params, kernel, buffers, true);
 }
 
 static __attribute__((noinline)) void in_pieces(int64_t n, char *const *data, const int64_t *strides, const void *params,
-                                                grd_block_kernel *block, uint32_t sizes)
+                                                const struct grd_map_kernel *kernel)
 {
     _Alignas(64) piece buffers[GRD_MAP_OPERANDS];
     char *here[GRD_MAP_OPERANDS];
     for (int64_t start = 0; start < n; start += PIECE) {
-        for (int k = 0; k < GRD_MAP_OPERANDS && sizes >> 8 * k != 0; k++)
+        for (int k = 0; k < GRD_MAP_OPERANDS && kernel->sizes >> 8 * k != 0; k++)
             here[k] = data[k] + start * strides[k];
-        run_piece(at_most(n - start, PIECE), here, strides, params, block, sizes, buffers, start == 0);
+        run_piece(at_most(n - start, PIECE), here, strides, params, kernel, buffers, start == 0);
     }
 }
 
@@ -199,10 +227,12 @@ static inline void map(int64_t n, char *const *data, const int64_t *strides, con
 {
     if (all_contiguous(strides, kernel->sizes) || n <= 1)
         kernel->block(n, data, params);
+    else if (spreads(kernel, strides))
+        in_one_call(n, data, strides, kernel);
     else if (n <= PIECE)
-        in_one_piece(n, data, strides, params, kernel->block, kernel->sizes);
+        in_one_piece(n, data, strides, params, kernel);
     else
-        in_pieces(n, data, strides, params, kernel->block, kernel->sizes);
+        in_pieces(n, data, strides, params, kernel);
 }
 
 /* A piece at a time, between conversions. Operands of bool go to the kernel as they are. */

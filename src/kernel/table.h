@@ -5,6 +5,7 @@
 #ifndef GRD_KERNEL_TABLE_H
 #define GRD_KERNEL_TABLE_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "base/cpu.h"
@@ -13,13 +14,22 @@
 /* Over n elements: data[0] is the result, data[1...] the inputs, strides are in bytes. */
 typedef void grd_loop_kernel(int64_t n, char *const *data, const int64_t *strides, const void *params);
 
-/* Over contiguous elements. The result may be an input. params: the operator's numbers in the order of its signature. */
+/* Over contiguous elements. The result may be an input. params: the operator's numbers in the order of its signature; of a kernel that spreads, NULL or a
+ * struct grd_spread. */
 typedef void grd_block_kernel(int64_t n, char *const *data, const void *params);
+
+/* Which inputs of a call are one element in the place of all n. The kernel fills their data, of GRD_SPREAD_BYTES, with copies of it, whatever n is. n is a
+ * multiple of the elements that fit there. */
+struct grd_spread {
+    const char *element[2]; /* in the place of x and y; NULL: these are contiguous */
+};
+enum { GRD_SPREAD_BYTES = 64 };
 
 /* An elementwise kernel. Operands with strides reach its block by way of grd_map (kernel/map.h). */
 struct grd_map_kernel {
     grd_block_kernel *block; /* NULL: there is none */
     uint32_t sizes;          /* bytes of an element of each operand: GRD_MAP_SIZES */
+    bool spreads;            /* takes a struct grd_spread */
 };
 
 struct grd_lines_block;       /* kernel/lines.h */
@@ -53,8 +63,8 @@ struct grd_fft_row;           /* kernel/fft.h */
 
 struct grd_kernel_table {
     const char *isa;
-    /* Elementwise: unary[dtype] is the row of that dtype, indexed by enum grd_unary_kernel (gen/unary_kernels.h). float16 and bfloat16 have no
-     * rows: they are computed by those of float32, see kernel/map.h. */
+    /* Elementwise: unary[dtype] is the row of that dtype, indexed by enum grd_unary_kernel (gen/unary_kernels.h). The rows of
+     * float16 and bfloat16 have few kernels: the others are those of float32, see kernel/map.h. */
     const struct grd_map_kernel *unary[GRD_DTYPE_COUNT];
     const struct grd_map_kernel *binary[GRD_DTYPE_COUNT];
     const struct grd_map_kernel *ternary[GRD_DTYPE_COUNT];

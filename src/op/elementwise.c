@@ -19,20 +19,23 @@
 
 enum { MAX_INPUTS = 3 };
 
-/* The kernel for a dtype, or NULL. */
-static inline const struct grd_map_kernel *kernel_for(const struct grd_elementwise *op, grd_dtype dtype)
+/* The kernel in the row of a dtype, or NULL. */
+static inline const struct grd_map_kernel *kernel_of(const struct grd_elementwise *op, grd_dtype dtype)
 {
-    const grd_dtype computed = grd_map_is_half(dtype) ? GRD_FLOAT32 : dtype;
-    const struct grd_map_kernel *const row = op->gradient      ? grd_kernels->gradient[computed]
-                                             : op->inputs == 1 ? grd_kernels->unary[computed]
-                                             : op->inputs == 2 ? grd_kernels->binary[computed]
-                                                               : grd_kernels->ternary[computed];
+    const struct grd_map_kernel *const row = op->gradient      ? grd_kernels->gradient[dtype]
+                                             : op->inputs == 1 ? grd_kernels->unary[dtype]
+                                             : op->inputs == 2 ? grd_kernels->binary[dtype]
+                                                               : grd_kernels->ternary[dtype];
     return row != NULL && row[op->kernel].block != NULL ? &row[op->kernel] : NULL;
 }
 
-static inline struct grd_map map_of(const struct grd_map_kernel *kernel, grd_dtype dtype, const grd_scalar *params)
+/* How the operator is computed for a dtype; the kernel is NULL where it is not. What has no kernel of a half type is computed by that of float32. */
+static inline struct grd_map map_for(const struct grd_elementwise *op, grd_dtype dtype, const grd_scalar *params)
 {
-    return (struct grd_map){kernel, params, grd_map_is_half(dtype) ? dtype : GRD_DTYPE_NONE};
+    const struct grd_map_kernel *const kernel = kernel_of(op, dtype);
+    if (kernel == NULL && grd_map_is_half(dtype))
+        return (struct grd_map){kernel_of(op, GRD_FLOAT32), params, dtype};
+    return (struct grd_map){kernel, params, GRD_DTYPE_NONE};
 }
 
 /* ---- General ------------------------------------------------------------------------------------------------------------------- */
@@ -265,8 +268,8 @@ static grd_tensor *run_flat(const struct grd_elementwise *op, grd_tensor *out, g
     struct flat flat;
     flat.expanded = false;
     flat.canonical = true;
-    const struct grd_map_kernel *const kernel = is_direct(op, like) ? kernel_for(op, (grd_dtype)like->dtype) : NULL;
-    if (kernel == NULL || (op->mask && !flatten_mask(inputs[0], like, &flat)))
+    flat.map = map_for(op, (grd_dtype)like->dtype, params);
+    if (flat.map.kernel == NULL || !is_direct(op, like) || (op->mask && !flatten_mask(inputs[0], like, &flat)))
         return NULL;
     for (int i = op->mask; i < op->inputs; i++)
         if (!flatten(op, inputs[i], like, &flat, i + 1))
@@ -277,7 +280,6 @@ static grd_tensor *run_flat(const struct grd_elementwise *op, grd_tensor *out, g
     grd_tensor *const result = out != NULL ? out : flat_result(op, dtype, like, &flat);
     if (result == NULL || grd_is_failed(result))
         return result;
-    flat.map = map_of(kernel, (grd_dtype)like->dtype, params);
     flat.noperands = 1 + op->inputs;
     flat.data[0] = result->data;
     flat.strides[0] = result->itemsize;
@@ -311,7 +313,7 @@ static __attribute__((noinline)) grd_tensor *run_general(grd_tensor *out, grd_te
         return result;
     if (!check_mask(op, x) || !grd_iter_plan(&it, &planned, &spec))
         return grd_failed;
-    const struct grd_map map = map_of(kernel_for(op, it.compute), it.compute, params);
+    const struct grd_map map = map_for(op, it.compute, params);
     if (map.kernel == NULL ? !refuse(op, it.compute) : !check_divisor(op, &it, spec.inputs[op->inputs - 1]))
         return grd_failed;
     result = grd_iter_bind(&it, &planned, &spec);
@@ -350,7 +352,7 @@ grd_tensor *grd_op_gradient(grd_tensor *x, grd_tensor *y, grd_tensor *z, const s
     const grd_keyset keys = grd_keys_read(x) | grd_keys_read(y) | (z != NULL ? grd_keys_read(z) : 0);
     const bool alike = y->dtype == x->dtype && (z == NULL || z->dtype == x->dtype);
     if (!grd_accelerations || grd_top_key(grd_active_keys(keys)) > GRD_KEY_META || !alike ||
-        grd_category_of((grd_dtype)x->dtype) != GRD_CATEGORY_FLOAT || kernel_for(op, (grd_dtype)x->dtype) == NULL)
+        grd_category_of((grd_dtype)x->dtype) != GRD_CATEGORY_FLOAT || map_for(op, (grd_dtype)x->dtype, params).kernel == NULL)
         return NULL;
     return run_general(NULL, x, y, z, op, params);
 }

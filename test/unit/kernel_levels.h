@@ -82,15 +82,18 @@ static inline double distance(double y, long double exact, double rounded, int d
     return (double)(fabsl(y - exact) * ldexpl(1, digits - exponent));
 }
 
-/* The kernels that serve a dtype, of the unary, binary or ternary rows. */
-static inline const struct grd_map_kernel *row_of(const struct grd_map_kernel *const *rows, grd_dtype dtype)
+/* How a kernel of the unary, binary or ternary rows is called for a half type that has none of its own. */
+static inline struct grd_map converted_map(const struct grd_map_kernel *const *rows, grd_dtype half, int kernel, const void *params)
 {
-    return rows[grd_map_is_half(dtype) ? GRD_FLOAT32 : dtype];
+    return (struct grd_map){&rows[GRD_FLOAT32][kernel], rows[GRD_FLOAT32][kernel].spreads ? NULL : params, half};
 }
 
-static inline struct grd_map map_of(const struct grd_map_kernel *kernel, grd_dtype dtype, const void *params)
+/* How a kernel of the unary, binary or ternary rows is called for a dtype. One that spreads has no numbers. */
+static inline struct grd_map map_of(const struct grd_map_kernel *const *rows, grd_dtype dtype, int kernel, const void *params)
 {
-    return (struct grd_map){kernel, params, grd_map_is_half(dtype) ? dtype : GRD_DTYPE_NONE};
+    if (grd_map_is_half(dtype) && (rows[dtype] == NULL || rows[dtype][kernel].block == NULL))
+        return converted_map(rows, dtype, kernel, params);
+    return (struct grd_map){&rows[dtype][kernel], rows[dtype][kernel].spreads ? NULL : params, GRD_DTYPE_NONE};
 }
 
 /* Calls an elementwise kernel on operands with strides. */
@@ -142,25 +145,34 @@ static inline bool same_on_every_path(grd_loop_kernel *kernel, int inputs, const
             if (memcmp(data[0] + i * strides[0], expected + i * result_size, (size_t)result_size) != 0)
                 return false;
     }
-    /* An input that is one number. */
-    for (int k = 1; k <= inputs; k++) {
-        static char filled[COUNT * WIDEST];
-        const int64_t size = grd_dtype_size(dtypes[k]);
-        for (int i = 0; i < COUNT; i++)
-            memcpy(filled + i * size, dense[k], (size_t)size);
-        for (int j = 0; j <= inputs; j++) {
-            data[j] = dense[j];
-            strides[j] = grd_dtype_size(dtypes[j]);
-        }
-        data[k] = filled;
+    /* Inputs that are one number, alone, together, and beside strided ones. */
+    for (int mask = 1; mask < 1 << (inputs + 1); mask++) {
+        static char filled[4][COUNT * WIDEST];
+        int64_t single_strides[4];
+        char *single_data[4];
+        const bool strided = (mask & 1) != 0;
         data[0] = expected;
+        single_data[0] = dense[0];
+        strides[0] = single_strides[0] = result_size;
+        for (int k = 1; k <= inputs; k++) {
+            const int64_t size = grd_dtype_size(dtypes[k]);
+            const bool single = mask >> k & 1;
+            for (int i = 0; i < COUNT; i++) {
+                memcpy(filled[k] + i * size, dense[k] + (single ? 0 : i * size), (size_t)size);
+                memcpy(spread[k] + 2 * i * size, dense[k] + i * size, (size_t)size);
+            }
+            data[k] = filled[k];
+            strides[k] = size;
+            single_data[k] = !single && strided ? spread[k] : dense[k];
+            single_strides[k] = single ? 0 : strided ? 2 * size : size;
+        }
         kernel(COUNT, data, strides, params);
-        data[k] = dense[k];
-        strides[k] = 0;
-        data[0] = dense[0];
-        kernel(COUNT, data, strides, params);
-        if (memcmp(dense[0], expected, (size_t)(COUNT * result_size)) != 0)
-            return false;
+        for (int64_t n = 0; n < COUNT; n += n < 70 ? 1 : 89) {
+            memset(dense[0], 0x5a, sizeof dense[0]);
+            kernel(n, single_data, single_strides, params);
+            if (memcmp(dense[0], expected, (size_t)(n * result_size)) != 0 || dense[0][n * result_size] != 0x5a)
+                return false;
+        }
     }
     /* In place. */
     for (int k = 1; k <= inputs; k++) {

@@ -33,7 +33,7 @@ static void combine_block(int64_t n, char *const *data, const void *params)
 
 static void run_combined(const struct grd_iter *it, int ninputs)
 {
-    const struct grd_map_kernel kernel = {combine_block, GRD_MAP_SIZES(8, 8, ninputs > 1 ? 8 : 0, ninputs > 2 ? 8 : 0)};
+    const struct grd_map_kernel kernel = {combine_block, GRD_MAP_SIZES(8, 8, ninputs > 1 ? 8 : 0, ninputs > 2 ? 8 : 0), false};
     grd_iter_map(it, &(struct grd_map){.kernel = &kernel, .params = &ninputs});
 }
 
@@ -496,7 +496,7 @@ static void in_place_computes_in_the_promoted_dtype(void **state)
     struct grd_iter it;
     assert_ptr_equal(pair(&it, half, half, single, GRD_TYPE_PROMOTE), half);
     assert_int_equal(it.compute, GRD_FLOAT32);
-    const struct grd_map_kernel kernel = {add_floats, GRD_MAP_SIZES(4, 4, 4, 0)};
+    const struct grd_map_kernel kernel = {add_floats, GRD_MAP_SIZES(4, 4, 4, 0), false};
     grd_iter_map(&it, &(struct grd_map){.kernel = &kernel});
     for (int64_t i = 0; i < half->numel; i++)
         assert_true(grd_scalar_read(half->data + 2 * i, GRD_FLOAT16).v.c.re == (double)(i + 2 * (i % 400)));
@@ -653,7 +653,7 @@ static void devices_must_agree(void **state)
     assert_int_equal(result->device, GRD_DEVICE_META);
     assert_int_equal(result->dtype, GRD_BOOL);
     assert_int_equal(result->numel, 12);
-    const struct grd_map_kernel kernel = {never_called, GRD_MAP_SIZES(1, 4, 4, 0)};
+    const struct grd_map_kernel kernel = {never_called, GRD_MAP_SIZES(1, 4, 4, 0), false};
     grd_iter_map(&it, &(struct grd_map){.kernel = &kernel});
     assert_true(grd_ok());
 }

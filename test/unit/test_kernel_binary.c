@@ -35,19 +35,45 @@ static void test_every_path(void **state)
         for (grd_dtype dtype = GRD_BOOL; dtype <= GRD_COMPLEX128; dtype++) {
             const struct grd_kernel_table *table = table_of_level(level);
             for (int kernel = 0; kernel < GRD_BINARY_COUNT; kernel++) {
-                const struct grd_map map = map_of(&row_of(table->binary, dtype)[kernel], dtype, params);
+                const struct grd_map map = map_of(table->binary, dtype, kernel, params);
                 if (map.kernel->block != NULL &&
                     !same_on_every_path(grd_map, 2, (grd_dtype[]){gives_bool(kernel) ? GRD_BOOL : dtype, dtype, dtype}, &map))
                     fail_msg("%s: binary kernel %d of %s", table->isa, kernel, grd_dtype_name(dtype));
             }
             for (int kernel = 0; kernel < GRD_TERNARY_COUNT; kernel++) {
-                const struct grd_map map = map_of(&row_of(table->ternary, dtype)[kernel], dtype, params);
+                const struct grd_map map = map_of(table->ternary, dtype, kernel, params);
                 if (map.kernel->block != NULL &&
                     !same_on_every_path(grd_map, 3,
                                         (grd_dtype[]){dtype, kernel == GRD_TERNARY_HIDDEN_WHERE ? GRD_BOOL : dtype, dtype, dtype}, &map))
                     fail_msg("%s: ternary kernel %d of %s", table->isa, kernel, grd_dtype_name(dtype));
             }
         }
+}
+
+/* What bfloat16 has kernels of its own for is the same as converted, computed in float32 and rounded. */
+static void test_bfloat16(void **state)
+{
+    (void)state;
+    enum { COUNT = 1 << 16 };
+    static uint16_t x[COUNT], y[COUNT], made[COUNT], expected[COUNT];
+    int kernels = 0;
+    for (int i = 0; i < COUNT; i++) {
+        x[i] = (uint16_t)i;
+        y[i] = (uint16_t)random_bits();
+    }
+    char *const found_data[] = {(char *)made, (char *)x, (char *)y}, *const expected_data[] = {(char *)expected, (char *)x, (char *)y};
+    for (int level = 0; table_of_level(level) != NULL; level++)
+        for (int kernel = 0; kernel < GRD_BINARY_COUNT; kernel++) {
+            const struct grd_map_kernel *const *rows = table_of_level(level)->binary;
+            if (rows[GRD_BFLOAT16][kernel].block == NULL)
+                continue;
+            const struct grd_map own = map_of(rows, GRD_BFLOAT16, kernel, NULL), other = converted_map(rows, GRD_BFLOAT16, kernel, NULL);
+            grd_map(COUNT, found_data, (const int64_t[]){2, 2, 2}, &own);
+            grd_map(COUNT, expected_data, (const int64_t[]){2, 2, 2}, &other);
+            assert_memory_equal(made, expected, sizeof made);
+            kernels++;
+        }
+    assert_true(kernels > 0);
 }
 
 static int64_t floor_quotient(int64_t x, int64_t y)
@@ -306,9 +332,10 @@ static void test_bool(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_every_path), cmocka_unit_test(test_int8),           cmocka_unit_test(test_wide_integers),
-        cmocka_unit_test(test_nan_rules),  cmocka_unit_test(test_float_division), cmocka_unit_test(test_pow),
-        cmocka_unit_test(test_complex),    cmocka_unit_test(test_ternary),        cmocka_unit_test(test_bool),
+        cmocka_unit_test(test_every_path),    cmocka_unit_test(test_bfloat16),  cmocka_unit_test(test_int8),
+        cmocka_unit_test(test_wide_integers), cmocka_unit_test(test_nan_rules), cmocka_unit_test(test_float_division),
+        cmocka_unit_test(test_pow),           cmocka_unit_test(test_complex),   cmocka_unit_test(test_ternary),
+        cmocka_unit_test(test_bool),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -168,6 +168,13 @@ static void test_special_values(void **state)
             }
 }
 
+/* The bits that a half type's kernel gives without a conversion; those of a NaN stay, too. */
+static bool by_bits(int kernel, uint16_t x, uint16_t *ret)
+{
+    *ret = kernel == GRD_UNARY_NEG ? x ^ 0x8000 : x & 0x7fff;
+    return kernel == GRD_UNARY_NEG || kernel == GRD_UNARY_HIDDEN_ABS;
+}
+
 /* Half types give the rounded float result, for every number there is. */
 static void test_half(void **state)
 {
@@ -185,14 +192,18 @@ static void test_half(void **state)
                     kernel == GRD_UNARY_LOGICAL_NOT)
                     continue;
                 const grd_scalar params[] = {grd_float(1.25), grd_int(20), grd_float(0.75)};
-                const struct grd_map half = map_of(map, bfloat ? GRD_BFLOAT16 : GRD_FLOAT16, params);
+                const struct grd_map half = map_of(table->unary, bfloat ? GRD_BFLOAT16 : GRD_FLOAT16, kernel, params);
                 grd_map(65536, (char *[]){(char *)y, (char *)x}, (int64_t[]){2, 2}, &half);
                 for (int i = 0; i < 65536; i++)
                     wide[i] = bfloat ? grd_from_bfloat16(x[i]) : grd_from_float16(x[i]);
                 call_map(map, 65536, (char *[]){(char *)wide, (char *)wide}, (int64_t[]){4, 4}, params);
-                for (int i = 0; i < 65536; i++)
-                    if (y[i] != (bfloat ? grd_to_bfloat16(wide[i]) : grd_to_float16(wide[i])))
+                for (int i = 0; i < 65536; i++) {
+                    uint16_t expected;
+                    if (!by_bits(kernel, x[i], &expected))
+                        expected = bfloat ? grd_to_bfloat16(wide[i]) : grd_to_float16(wide[i]);
+                    if (y[i] != expected)
                         fail_msg("%s: kernel %d of %#x is %#x, float gives %a", table->isa, kernel, i, y[i], wide[i]);
+                }
             }
 }
 
@@ -203,7 +214,7 @@ static void test_every_path(void **state)
     for (int level = 0; table_of_level(level) != NULL; level++)
         for (grd_dtype dtype = GRD_BOOL; dtype <= GRD_COMPLEX128; dtype++)
             for (int kernel = 0; kernel < GRD_UNARY_COUNT; kernel++) {
-                const struct grd_map map = map_of(&row_of(table_of_level(level)->unary, dtype)[kernel], dtype, params);
+                const struct grd_map map = map_of(table_of_level(level)->unary, dtype, kernel, params);
                 if (map.kernel->block == NULL)
                     continue;
                 const bool to_bool = kernel == GRD_UNARY_ISNAN || kernel == GRD_UNARY_ISINF || kernel == GRD_UNARY_ISFINITE ||

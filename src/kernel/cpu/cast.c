@@ -103,7 +103,7 @@ INLINE void cast(int64_t n, char *const *data, const int64_t *strides, const voi
                  grd_block_kernel *convert)
 {
     const grd_dtype by = way(to);
-    const struct grd_map_kernel kernel = {machine_kernel(to, convert), GRD_MAP_SIZES(size, sizeof(T), 0, 0)};
+    const struct grd_map_kernel kernel = {machine_kernel(to, convert), GRD_MAP_SIZES(size, sizeof(T), 0, 0), false};
     if (to == by)
         grd_map(n, data, strides, &(const struct grd_map){&kernel, params, GRD_DTYPE_NONE});
     else if (by == GRD_FLOAT32)

@@ -42,8 +42,17 @@ static inline bool is_minus_one(C x)
 /* The loops of kernels without numbers, whose results are of the dtype of their inputs. */
 INLINE void map_1(int64_t n, char *const *data, C (*body)(C))
 {
-    C *made = (C *)data[0];
-    const C *x = (const C *)data[1];
+    T *made = (T *)data[0];
+    const T *x = (const T *)data[1];
+    IN_PLACE
+    for (int64_t i = 0; i < n; i++)
+        made[i] = store(body(load(x[i])));
+}
+
+INLINE void map_bits(int64_t n, char *const *data, T (*body)(T))
+{
+    T *made = (T *)data[0];
+    const T *x = (const T *)data[1];
     IN_PLACE
     for (int64_t i = 0; i < n; i++)
         made[i] = body(x[i]);
@@ -51,11 +60,44 @@ INLINE void map_1(int64_t n, char *const *data, C (*body)(C))
 
 INLINE void map_2(int64_t n, char *const *data, C (*body)(C, C))
 {
-    C *made = (C *)data[0];
-    const C *x = (const C *)data[1], *y = (const C *)data[2];
+    T *made = (T *)data[0];
+    const T *x = (const T *)data[1], *y = (const T *)data[2];
     IN_PLACE
     for (int64_t i = 0; i < n; i++)
-        made[i] = body(x[i], y[i]);
+        made[i] = store(body(load(x[i]), load(y[i])));
+}
+
+/* Two loops over complex numbers may round products differently, because compilers contract them as they vectorise. */
+enum { SPREADS = !GRD_IS_COMPLEX, SPREAD_ELEMENTS = GRD_SPREAD_BYTES / sizeof(T) };
+
+/* Fills x with copies of the element, if there is one. They are stored as wide as they are loaded: what is stored in parts is forwarded to no load. */
+INLINE void spread_element(T *x, const char *element)
+{
+    if (element == NULL)
+        return;
+    const T copied = *(const T *)element;
+    for (int k = 0; k < SPREAD_ELEMENTS; k++)
+        x[k] = copied;
+}
+
+/* map_2, and the loop where x or y is one element: its copies are loaded again and again, so that one loop serves x, y and both. */
+INLINE void spread_2(int64_t n, char *const *data, const struct grd_spread *spread, C (*body)(C, C))
+{
+    if (!SPREADS || spread == NULL) {
+        map_2(n, data, body);
+        return;
+    }
+    T *made = (T *)data[0], *x = (T *)data[1], *y = (T *)data[2];
+    const int64_t x_each = spread->element[0] == NULL ? -1 : 0, y_each = spread->element[1] == NULL ? -1 : 0;
+    spread_element(x, spread->element[0]);
+    spread_element(y, spread->element[1]);
+    for (int64_t i = 0; i < n; i += SPREAD_ELEMENTS) {
+        T *to = made + i;
+        const T *x_here = x + (i & x_each), *y_here = y + (i & y_each);
+        IN_PLACE
+        for (int k = 0; k < SPREAD_ELEMENTS; k++)
+            to[k] = store(body(load(x_here[k]), load(y_here[k])));
+    }
 }
 
 INLINE void map_3(int64_t n, char *const *data, C (*body)(C, C, C))

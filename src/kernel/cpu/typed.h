@@ -36,6 +36,7 @@
 #define GRD_IS_INTEGER (GRD_TAG >= GRD_TAG_uint8 && GRD_TAG <= GRD_TAG_int64)
 #define GRD_IS_SIGNED (GRD_IS_INTEGER && GRD_TAG % 2 == 1)
 #define GRD_IS_HALF (GRD_TAG == GRD_TAG_float16 || GRD_TAG == GRD_TAG_bfloat16)
+#define GRD_IS_BFLOAT16 (GRD_TAG == GRD_TAG_bfloat16)
 #define GRD_IS_FLOAT8 (GRD_TAG == GRD_TAG_float8_e4m3fn || GRD_TAG == GRD_TAG_float8_e5m2)
 #define GRD_IS_FLOAT ((GRD_TAG >= GRD_TAG_float16 && GRD_TAG <= GRD_TAG_float64) || GRD_IS_FLOAT8)
 #define GRD_IS_COMPLEX (GRD_TAG == GRD_TAG_complex64 || GRD_TAG == GRD_TAG_complex128)

@@ -8,7 +8,7 @@
 #include "kernel/special.h"
 
 /* ---- Floating point ----------------------------------------------------------------------------------------------------------- */
-#if GRD_IS_FLOAT
+#if GRD_IS_FLOAT && !GRD_IS_HALF
 static inline bool all_within(int64_t n, const C *x, C limit)
 {
     int outside = 0;

@@ -2,7 +2,7 @@
 #include "gen/gradient_kernels.h"
 
 enum {
-    SIZES_C_CC = GRD_MAP_SIZES(sizeof(C), sizeof(C), sizeof(C), 0),
+    SIZES_C_CC = GRD_MAP_SIZES(sizeof(T), sizeof(T), sizeof(T), 0),
 };
 
 #if GRD_IS_FLOAT

@@ -121,7 +121,7 @@ struct grd_op grd_operator_sub = {"sub", "sub(Tensor self, Tensor other) -> Tens
 grd_tensor *grd_sub(grd_tensor *self, grd_tensor *other) { return call_o_tt(self, other, NULL, &grd_operator_sub); }
 grd_tensor *grd_sub_(grd_tensor *self, grd_tensor *other) { return write_o_tt(self, other, self, &grd_operator_sub); }
 grd_tensor *grd_sub_out(grd_tensor *out, grd_tensor *self, grd_tensor *other) { return write_o_tt(self, other, out, &grd_operator_sub); }
-/* ---- mul(Tensor self, Tensor other) -> Tensor (schema/tiny.toml:33) */
+/* ---- mul(Tensor self, Tensor other) -> Tensor (schema/tiny.toml:34) */
 const struct grd_elementwise elementwise_mul = {.inputs = 2, .rule = GRD_TYPE_PROMOTE, .kernel = GRD_BINARY_MUL, .name = "mul"};
 grd_tensor *op_mul(grd_tensor *out, grd_tensor *self, grd_tensor *other) { return grd_op_binary(out, self, other, &elementwise_mul, NULL); }
 static void mul_backward(const struct grd_backward *b)
@@ -138,7 +138,7 @@ struct grd_op grd_operator_mul = {"mul", "mul(Tensor self, Tensor other) -> Tens
 grd_tensor *grd_mul(grd_tensor *self, grd_tensor *other) { return call_o_tt(self, other, NULL, &grd_operator_mul); }
 grd_tensor *grd_mul_(grd_tensor *self, grd_tensor *other) { return write_o_tt(self, other, self, &grd_operator_mul); }
 grd_tensor *grd_mul_out(grd_tensor *out, grd_tensor *self, grd_tensor *other) { return write_o_tt(self, other, out, &grd_operator_mul); }
-/* ---- neg(Tensor self) -> Tensor (schema/tiny.toml:42) */
+/* ---- neg(Tensor self) -> Tensor (schema/tiny.toml:43) */
 const struct grd_elementwise elementwise_neg = {.inputs = 1, .rule = GRD_TYPE_PROMOTE, .kernel = GRD_UNARY_NEG, .name = "neg"};
 grd_tensor *op_neg(grd_tensor *out, grd_tensor *self) { return grd_op_unary(out, self, &elementwise_neg, NULL); }
 static void neg_backward(const struct grd_backward *b)
@@ -153,14 +153,14 @@ struct grd_op grd_operator_neg = {"neg", "neg(Tensor self) -> Tensor", tanh_args
 grd_tensor *grd_neg(grd_tensor *self) { return call_o_t(self, NULL, &grd_operator_neg); }
 grd_tensor *grd_neg_(grd_tensor *self) { return write_o_t(self, self, &grd_operator_neg); }
 grd_tensor *grd_neg_out(grd_tensor *out, grd_tensor *self) { return write_o_t(self, out, &grd_operator_neg); }
-/* ---- sin(Tensor self) -> Tensor (schema/tiny.toml:51) */
+/* ---- sin(Tensor self) -> Tensor (schema/tiny.toml:53) */
 const struct grd_elementwise elementwise_sin = {.inputs = 1, .rule = GRD_TYPE_FLOAT, .kernel = GRD_UNARY_SIN, .name = "sin"};
 grd_tensor *op_sin(grd_tensor *out, grd_tensor *self) { return grd_op_unary(out, self, &elementwise_sin, NULL); }
 struct grd_op grd_operator_sin = {"sin", "sin(Tensor self) -> Tensor", tanh_args, 1, 1, GRD_FORMS_ALL, unbox_o_t, (grd_kernel *)op_sin, .has_out = true, .counts_writes = true};
 grd_tensor *grd_sin(grd_tensor *self) { return call_o_t(self, NULL, &grd_operator_sin); }
 grd_tensor *grd_sin_(grd_tensor *self) { return write_o_t(self, self, &grd_operator_sin); }
 grd_tensor *grd_sin_out(grd_tensor *out, grd_tensor *self) { return write_o_t(self, out, &grd_operator_sin); }
-/* ---- lt(Tensor self, Tensor other) -> Tensor (schema/tiny.toml:61) */
+/* ---- lt(Tensor self, Tensor other) -> Tensor (schema/tiny.toml:63) */
 const struct grd_elementwise elementwise_lt = {.inputs = 2, .rule = GRD_TYPE_COMPARE, .kernel = GRD_BINARY_LT, .name = "lt"};
 grd_tensor *op_lt(grd_tensor *out, grd_tensor *self, grd_tensor *other) { return grd_op_binary(out, self, other, &elementwise_lt, NULL); }
 struct grd_op grd_operator_lt = {"lt", "lt(Tensor self, Tensor other) -> Tensor", sub_args, 2, 1, GRD_FORMS_ALL, unbox_o_tt, (grd_kernel *)op_lt, .has_out = true,
@@ -168,11 +168,11 @@ struct grd_op grd_operator_lt = {"lt", "lt(Tensor self, Tensor other) -> Tensor"
 grd_tensor *grd_lt(grd_tensor *self, grd_tensor *other) { return call_o_tt(self, other, NULL, &grd_operator_lt); }
 grd_tensor *grd_lt_(grd_tensor *self, grd_tensor *other) { return write_o_tt(self, other, self, &grd_operator_lt); }
 grd_tensor *grd_lt_out(grd_tensor *out, grd_tensor *self, grd_tensor *other) { return write_o_tt(self, other, out, &grd_operator_lt); }
-/* ---- twice(Tensor self) -> Tensor (schema/tiny.toml:70) */
+/* ---- twice(Tensor self) -> Tensor (schema/tiny.toml:72) */
 grd_tensor *op_twice(grd_tensor *self) { return grd_mul(grd_number(grd_int(2)), self); }
 struct grd_op grd_operator_twice = {"twice", "twice(Tensor self) -> Tensor", tanh_args, 1, 1, GRD_FORM_NEW, unbox_t_t, (grd_kernel *)op_twice, .composite = true};
 grd_tensor *grd_twice(grd_tensor *self) { return call_t_t(self, &grd_operator_twice); }
-/* ---- unbind(Tensor self, int dim=0) -> Tensor[] (schema/tiny.toml:75) */
+/* ---- unbind(Tensor self, int dim=0) -> Tensor[] (schema/tiny.toml:77) */
 static void unbind_backward(const struct grd_backward *b)
 {
     grd_tensors grads = {b->ngrads, b->grads};
@@ -189,7 +189,7 @@ grd_tensors_view grd_with_unbind(grd_tensor *self, const grd_unbind_options *opt
 {
     return call_l_ti(self, (options ? options : &(const grd_unbind_options){0})->dim, &grd_operator_unbind);
 }
-/* ---- stack(Tensor[] tensors, int dim=0) -> Tensor (schema/tiny.toml:82) */
+/* ---- stack(Tensor[] tensors, int dim=0) -> Tensor (schema/tiny.toml:84) */
 grd_tensor *op_stack(grd_tensors tensors, int64_t dim)
 {
     struct grd_plan plan;
@@ -216,7 +216,7 @@ grd_tensor *grd_with_stack(grd_tensors_view tensors, const grd_stack_options *op
 {
     return call_t_li(tensors, (options ? options : &(const grd_stack_options){0})->dim, &grd_operator_stack);
 }
-/* ---- max_dim(Tensor self, int dim, bool keepdim=False) -> (Tensor values, Tensor indices) (schema/tiny.toml:89) */
+/* ---- max_dim(Tensor self, int dim, bool keepdim=False) -> (Tensor values, Tensor indices) (schema/tiny.toml:91) */
 void op_max_dim(grd_tensor *self, int64_t dim, bool keepdim, grd_tensor **ret)
 {
     struct grd_plan plan;
@@ -246,7 +246,7 @@ grd_max_dim_result grd_with_max_dim(grd_tensor *self, int64_t dim, const grd_max
     call_m2_tib(self, dim, (options ? options : &(const grd_max_dim_options){0})->keepdim, r, &grd_operator_max_dim);
     return (grd_max_dim_result){r[0], r[1]};
 }
-/* ---- _place(Tensor grad, Tensor indices, int dim, bool keepdim, int[] sizes) -> Tensor (schema/tiny.toml:97) */
+/* ---- _place(Tensor grad, Tensor indices, int dim, bool keepdim, int[] sizes) -> Tensor (schema/tiny.toml:99) */
 grd_tensor *op_hidden_place(grd_tensor *grad, grd_tensor *indices, int64_t dim, bool keepdim, grd_dims sizes)
 {
     struct grd_plan plan;
@@ -262,7 +262,7 @@ grd_tensor *grd_hidden_place(grd_tensor *grad, grd_tensor *indices, int64_t dim,
 {
     return call_t_ttibd(grad, indices, dim, keepdim, sizes, &grd_operator_hidden_place);
 }
-/* ---- zeros(int[] size, *, dtype? dtype=None, device? device=None, bool requires_grad=False) -> Tensor (schema/tiny.toml:103) */
+/* ---- zeros(int[] size, *, dtype? dtype=None, device? device=None, bool requires_grad=False) -> Tensor (schema/tiny.toml:105) */
 grd_tensor *op_zeros(grd_dims size, grd_dtype dtype, grd_device device, bool requires_grad)
 {
     struct grd_plan plan;
@@ -279,7 +279,7 @@ grd_tensor *grd_with_zeros(grd_dims_view size, const grd_zeros_options *options)
     options = options ? options : &(const grd_zeros_options){0};
     return call_t_dYvb(size, options->dtype, options->device, options->requires_grad, &grd_operator_zeros);
 }
-/* ---- scaled_tanh(Tensor self, float limit, *, str mode='tanh') -> Tensor (schema/tiny.toml:107) */
+/* ---- scaled_tanh(Tensor self, float limit, *, str mode='tanh') -> Tensor (schema/tiny.toml:109) */
 grd_tensor *op_scaled_tanh(grd_tensor *out, grd_tensor *self, double limit, const char *mode)
 {
     grd_tensor *given = self;

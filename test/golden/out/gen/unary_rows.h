@@ -2,8 +2,13 @@
 #include "gen/unary_kernels.h"
 
 enum {
-    SIZES_C_C = GRD_MAP_SIZES(sizeof(C), sizeof(C), 0, 0),
+    SIZES_C_C = GRD_MAP_SIZES(sizeof(T), sizeof(T), 0, 0),
 };
+
+#if GRD_IS_HALF
+static inline T unary_neg_bits(T x) { return (T)(x ^ 0x8000); }
+static void neg_block(int64_t n, char *const *data, __attribute__((unused)) const void *params) { map_bits(n, data, unary_neg_bits); }
+#else
 
 #if GRD_IS_COMPLEX || GRD_IS_FLOAT
 static void tanh_block(int64_t n, char *const *data, __attribute__((unused)) const void *params) { map_1(n, data, unary_tanh); }
@@ -25,13 +30,18 @@ static void sin_block(int64_t n, char *const *data, __attribute__((unused)) cons
 static inline C unary_neg(C x) { return negative(x); }
 static void neg_block(int64_t n, char *const *data, __attribute__((unused)) const void *params) { map_1(n, data, unary_neg); }
 #endif
+#endif
 
 const struct grd_map_kernel GRD_TYPED(grd_unary_row)[GRD_UNARY_COUNT] = {
+    #if GRD_IS_HALF
+    [GRD_UNARY_NEG] = {neg_block, SIZES_C_C},
+    #else
     #if GRD_IS_COMPLEX || GRD_IS_FLOAT
     [GRD_UNARY_TANH] = {tanh_block, SIZES_C_C},
     [GRD_UNARY_SIN] = {sin_block, SIZES_C_C},
     #endif
     #if GRD_IS_BOOL || GRD_IS_COMPLEX || GRD_IS_FLOAT || GRD_IS_INTEGER
     [GRD_UNARY_NEG] = {neg_block, SIZES_C_C},
+    #endif
     #endif
 };
