@@ -28,13 +28,22 @@ INLINE void reverse(int64_t n, char *to, const char *from, int64_t size)
         move(n, to, size, from, -size, size);
 }
 
+/* The memory may overlap. */
+INLINE void copy_line(char *to, const char *from, int64_t bytes)
+{
+    if (to - from >= bytes || from - to >= bytes)
+        grd_copy_line(to, from, bytes);
+    else
+        memmove(to, from, (size_t)bytes);
+}
+
 INLINE void copy(int64_t n, char *to, int64_t to_stride, const char *from, int64_t from_stride, int64_t size)
 {
     char element[WIDEST];
     if (to_stride != size) {
         move(n, to, to_stride, from, from_stride, size);
     } else if (from_stride == size) {
-        memmove(to, from, (size_t)(n * size));
+        copy_line(to, from, n * size);
     } else if (from_stride == -size) {
         reverse(n, to, from, size);
     } else if (from_stride == 0 && n > 0) { /* nothing that is written changes a local */

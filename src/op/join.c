@@ -6,6 +6,7 @@
 #include "base/parallel.h"
 #include "gen/uses/op/join.h"
 #include "gradus/library.h"
+#include "kernel/bytes.h"
 #include "op/common.h"
 #include "op/copy.h"
 #include "op/formula.h"
@@ -71,47 +72,88 @@ bool plan_cat(struct grd_plan *p, grd_tensors tensors, int64_t dim)
            grd_plan_in_order(p, grd_dims_from(sizes, first->ndim), channels_last, dtype);
 }
 
-struct row_copy {
+enum { PARTS = 16 };
+
+/* Rows of a result that are joined of parts. All are written one after the other, since rows that are written in part are brought to the cache again for the rest. */
+struct joined_rows {
     char *to;
-    const char *from;
-    int64_t to_stride, bytes;
+    int64_t to_stride, parts;
+    struct {
+        const char *from;
+        int64_t stride, bytes;
+    } part[PARTS];
 };
 
-static void copy_rows(int64_t begin, int64_t end, void *context)
+static void join_rows(int64_t begin, int64_t end, void *context)
 {
-    const struct row_copy *copy = context;
-    for (int64_t i = begin; i < end; i++)
-        memcpy(copy->to + i * copy->to_stride, copy->from + i * copy->bytes, (size_t)copy->bytes);
+    const struct joined_rows *rows = context;
+    for (int64_t i = begin; i < end; i++) {
+        char *to = rows->to + i * rows->to_stride;
+        for (int64_t k = 0; k < rows->parts; k++) {
+            grd_copy_line(to, rows->part[k].from + i * rows->part[k].stride, rows->part[k].bytes);
+            to += rows->part[k].bytes;
+        }
+    }
 }
 
-/* Writes `t` to its place in the result, `start` elements in along dim. */
-static void place(grd_tensor *result, const grd_tensor *t, int64_t dim, int64_t start)
+/* Writes n rows, on all threads. */
+static void write_rows(struct joined_rows *rows, int64_t n)
 {
-    int64_t inner = grd_byte_stride(result, dim); /* bytes of one index of dim */
-    char *to = result->data + start * inner;
-    if (t->dtype == result->dtype && (t->flags & result->flags & GRD_FLAG_CONTIGUOUS) != 0) {
-        const int64_t outer = grd_sizes_product(t->sizes, dim);
-        struct row_copy copy = {to, t->data, result->sizes[dim] * inner, t->sizes[dim] * inner};
-        if (outer == 1)
-            grd_copy_block(to, t->data, copy.bytes);
-        else
-            grd_parallel_for(0, outer, copy.bytes < GRD_COPY_GRAIN ? GRD_COPY_GRAIN / copy.bytes : 1, copy_rows, &copy);
-        return;
+    int64_t bytes = 0;
+    for (int64_t k = 0; k < rows->parts; k++)
+        bytes += rows->part[k].bytes;
+    if (n == 1 && rows->parts == 1)
+        grd_copy_block(rows->to, rows->part[0].from, bytes);
+    else if (bytes > 0)
+        grd_parallel_for(0, n, bytes < GRD_COPY_GRAIN ? GRD_COPY_GRAIN / bytes : 1, join_rows, rows);
+}
+
+/* True if rows along a dimension are bytes that lie in one run in both tensors. */
+static bool has_rows(const grd_tensor *result, const grd_tensor *t)
+{
+    return t->dtype == result->dtype && (t->flags & result->flags & GRD_FLAG_CONTIGUOUS) != 0;
+}
+
+/* Writes the tensors beginning with number `first` to their place in the result, `start` elements in along dim; returns how many tensors those are. */
+static int64_t place(grd_tensor *result, grd_tensors tensors, int64_t first, int64_t dim, int64_t start)
+{
+    const int64_t inner = grd_byte_stride(result, dim), outer = grd_sizes_product(result->sizes, dim); /* bytes of one index of dim */
+    const int64_t most = outer == 1 ? 1 : PARTS; /* a single row is copied by all threads */
+    struct joined_rows rows;
+    rows.to = result->data + start * inner;
+    rows.to_stride = result->sizes[dim] * inner;
+    rows.parts = 0;
+    int64_t next = first;
+    for (; next < tensors.n && rows.parts < most; next++) {
+        const grd_tensor *t = tensors.data[next];
+        if (t->numel == 0)
+            continue;
+        if (!has_rows(result, t))
+            break;
+        const int64_t bytes = t->sizes[dim] * inner;
+        rows.part[rows.parts].from = t->data;
+        rows.part[rows.parts].stride = rows.part[rows.parts].bytes = bytes;
+        rows.parts++;
     }
-    grd_tensor part = grd_part_of(result, to, t->sizes, result->strides);
-    grd_copy_strided(&part, t);
+    if (rows.parts > 0) {
+        write_rows(&rows, outer);
+    } else if (next < tensors.n) {
+        const grd_tensor *t = tensors.data[next++];
+        grd_tensor part = grd_part_of(result, rows.to, t->sizes, result->strides);
+        grd_copy_strided(&part, t);
+    }
+    return next - first;
 }
 
 void run_cat(const struct grd_plan *p, grd_tensors tensors, int64_t dim)
 {
     grd_tensor *result = p->results[0];
     const int64_t along = dim < 0 ? dim + result->ndim : dim;
-    for (int64_t i = 0, start = 0; i < tensors.n; i++) {
-        const grd_tensor *t = tensors.data[i];
-        if (t->numel > 0)
-            place(result, t, along, start);
-        if (!is_left_out(t))
-            start += t->sizes[along];
+    for (int64_t i = 0, start = 0, n; i < tensors.n; i += n) {
+        n = place(result, tensors, i, along, start);
+        for (int64_t k = i; k < i + n; k++)
+            if (!is_left_out(tensors.data[k]))
+                start += tensors.data[k]->sizes[along];
     }
 }
 
@@ -244,6 +286,24 @@ static void copy_rolled(grd_tensor *to, grd_tensor *from, const int64_t *starts,
     to->data = data;
 }
 
+/* True when the result was written row by row: only one dimension is rolled. */
+static bool roll_rows(grd_tensor *result, const grd_tensor *from, const int64_t *starts)
+{
+    int64_t dim = -1;
+    for (int64_t i = 0; i < from->ndim; i++) {
+        if (starts[i] != 0 && dim >= 0)
+            return false;
+        dim = starts[i] != 0 ? i : dim;
+    }
+    const int64_t outer = dim >= 0 ? grd_sizes_product(from->sizes, dim) : 1;
+    if (outer == 1 || from->numel == 0 || !has_rows(result, from))
+        return false;
+    const int64_t row = from->sizes[dim] * grd_byte_stride(from, dim), start = starts[dim] * grd_byte_stride(from, dim);
+    struct joined_rows rows = {result->data, row, 2, {{from->data + start, row, row - start}, {from->data, row, start}}};
+    write_rows(&rows, outer);
+    return true;
+}
+
 void run_roll(const struct grd_plan *p, grd_tensor *self, grd_dims shifts, grd_dims dims)
 {
     grd_tensor *result = p->results[0], *from = p->in[0];
@@ -253,6 +313,8 @@ void run_roll(const struct grd_plan *p, grd_tensor *self, grd_dims shifts, grd_d
         grd_copy_block(result->data + rest, from->data, start);
         return;
     }
+    if (roll_rows(result, from, (const int64_t *)(const void *)p->state))
+        return;
     int64_t sizes[GRD_MAX_DIMS];
     memcpy(sizes, self->sizes, self->ndim * sizeof *sizes);
     grd_tensor to_part = grd_part_of(result, result->data, sizes, result->strides);

@@ -20,17 +20,30 @@ static void fill(int64_t n, char *to, const void *pattern)
 
 /* ---- The last elements first ---------------------------------------------------------------------------------------------------------- */
 
-#if defined(__AVX2__)
-#define REVERSED_1 31, 30, 29, 28, 27, 26, 25, 24, 23, 22, 21, 20, 19, 18, 17, 16, REVERSED_2
-#define REVERSED_2 15, 14, 13, 12, 11, 10, 9, 8, REVERSED_4
-#define REVERSED_4 7, 6, 5, 4, REVERSED_8
-#define REVERSED_8 3, 2, 1, 0
+#define FALLING_2 1, 0
+#define FALLING_4 3, 2, FALLING_2
+#define FALLING_8 7, 6, 5, 4, FALLING_4
+#define FALLING_16 15, 14, 13, 12, 11, 10, 9, 8, FALLING_8
+#define FALLING_32 31, 30, 29, 28, 27, 26, 25, 24, 23, 22, 21, 20, 19, 18, 17, 16, FALLING_16
+#if defined(__AVX512BW__)
+#define REVERSED_1                                                                                                                         \
+    63, 62, 61, 60, 59, 58, 57, 56, 55, 54, 53, 52, 51, 50, 49, 48, 47, 46, 45, 44, 43, 42, 41, 40, 39, 38, 37, 36, 35, 34, 33, 32,        \
+        FALLING_32
+#define REVERSED_2 FALLING_32
+#define REVERSED_4 FALLING_16
+#define REVERSED_8 FALLING_8
+enum { VECTOR = 64 };
+#elif defined(__AVX2__)
+#define REVERSED_1 FALLING_32
+#define REVERSED_2 FALLING_16
+#define REVERSED_4 FALLING_8
+#define REVERSED_8 FALLING_4
 enum { VECTOR = 32 };
 #else
-#define REVERSED_1 15, 14, 13, 12, 11, 10, 9, 8, REVERSED_2
-#define REVERSED_2 7, 6, 5, 4, REVERSED_4
-#define REVERSED_4 3, 2, REVERSED_8
-#define REVERSED_8 1, 0
+#define REVERSED_1 FALLING_16
+#define REVERSED_2 FALLING_8
+#define REVERSED_4 FALLING_4
+#define REVERSED_8 FALLING_2
 enum { VECTOR = 16 };
 #endif
 
@@ -39,26 +52,36 @@ typedef uint16_t twos __attribute__((vector_size(VECTOR)));
 typedef uint32_t fours __attribute__((vector_size(VECTOR)));
 typedef uint64_t eights __attribute__((vector_size(VECTOR)));
 
-/* `size` is a constant where this is inlined. */
+INLINE void reverse_vector(char *to, const char *from, int64_t size)
+{
+    ones v;
+    memcpy(&v, from + size - VECTOR, sizeof v);
+    if (size == 1)
+        v = __builtin_shufflevector(v, v, REVERSED_1);
+    else if (size == 2)
+        v = (ones)__builtin_shufflevector((twos)v, (twos)v, REVERSED_2);
+    else if (size == 4)
+        v = (ones)__builtin_shufflevector((fours)v, (fours)v, REVERSED_4);
+    else
+        v = (ones)__builtin_shufflevector((eights)v, (eights)v, REVERSED_8);
+    memcpy(to, &v, sizeof v);
+}
+
+/* `size` is a constant where this is inlined. What comes next is mostly the next line of a tensor, which lies behind this one: processors that prefetch as
+ * addresses fall do not expect it. */
 INLINE void reverse(int64_t n, char *to, const char *from, int64_t size)
 {
-    const int64_t lanes = VECTOR / size;
+    const int64_t lanes = VECTOR / size, next = n * size;
     int64_t i = 0;
     for (; i + lanes <= n; i += lanes) {
-        ones v;
-        memcpy(&v, from - (i + lanes - 1) * size, sizeof v);
-        if (size == 1)
-            v = __builtin_shufflevector(v, v, REVERSED_1);
-        else if (size == 2)
-            v = (ones)__builtin_shufflevector((twos)v, (twos)v, REVERSED_2);
-        else if (size == 4)
-            v = (ones)__builtin_shufflevector((fours)v, (fours)v, REVERSED_4);
-        else
-            v = (ones)__builtin_shufflevector((eights)v, (eights)v, REVERSED_8);
-        memcpy(to + i * size, &v, sizeof v);
+        __builtin_prefetch(from - i * size + next);
+        reverse_vector(to + i * size, from - i * size, size);
     }
-    for (; i < n; i++)
-        memcpy(to + i * size, from - i * size, (size_t)size);
+    if (i < n && n >= lanes)
+        reverse_vector(to + (n - lanes) * size, from - (n - lanes) * size, size);
+    else
+        for (; i < n; i++)
+            memcpy(to + i * size, from - i * size, (size_t)size);
 }
 
 static void reverse_1(int64_t n, char *to, const char *from)
@@ -81,5 +104,38 @@ static void reverse_8(int64_t n, char *to, const char *from)
     reverse(n, to, from, 8);
 }
 
+/* ---- Lines ------------------------------------------------------------------------------------------------------------------------------ */
+
+INLINE void copy_vector(char *to, const char *from)
+{
+    ones v;
+    memcpy(&v, from, VECTOR);
+    memcpy(to, &v, VECTOR);
+}
+
+/* memcpy() of some C libraries copies lines of this length by an instruction that takes longer to start. All vectors but the first and the last, which may overlap
+ * their neighbours, are stored at multiples of their size, so that no store is split between lines of the cache. */
+static void copy(int64_t n, char *to, const char *from)
+{
+    int64_t i = VECTOR - (int64_t)((uintptr_t)to % VECTOR);
+    copy_vector(to, from);
+    for (; i + 4 * VECTOR <= n; i += 4 * VECTOR) {
+        ones v, second, third, last;
+        memcpy(&v, from + i, VECTOR);
+        memcpy(&second, from + i + VECTOR, VECTOR);
+        memcpy(&third, from + i + 2 * VECTOR, VECTOR);
+        memcpy(&last, from + i + 3 * VECTOR, VECTOR);
+        memcpy(to + i, &v, VECTOR);
+        memcpy(to + i + VECTOR, &second, VECTOR);
+        memcpy(to + i + 2 * VECTOR, &third, VECTOR);
+        memcpy(to + i + 3 * VECTOR, &last, VECTOR);
+    }
+    for (; i + VECTOR <= n; i += VECTOR)
+        copy_vector(to + i, from + i);
+    if (i < n)
+        copy_vector(to + n - VECTOR, from + n - VECTOR);
+}
+
 extern const struct grd_bytes_kernels GRD_AT_LEVEL(grd_bytes_kernels);
-const struct grd_bytes_kernels GRD_AT_LEVEL(grd_bytes_kernels) = {.fill = fill, .reverse = {reverse_1, reverse_2, reverse_4, reverse_8}};
+const struct grd_bytes_kernels GRD_AT_LEVEL(grd_bytes_kernels) = {
+    .fill = fill, .copy = copy, .reverse = {reverse_1, reverse_2, reverse_4, reverse_8}};

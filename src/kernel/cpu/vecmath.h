@@ -45,6 +45,18 @@ VM_INLINE double vm_clamp(double x, double low, double high)
     return x > high ? high : x;
 }
 
+/* vm_clamp between a negative and a positive limit, of which NaN becomes one where that is faster: AVX-512 has least integers of 64 bits. */
+VM_INLINE double vm_between(double negative, double positive, double x)
+{
+#if defined(__AVX512F__)
+    const int64_t high = (int64_t)vm_bits(positive), b = (int64_t)vm_bits(x);
+    const uint64_t low = vm_bits(negative), most = (uint64_t)(b < high ? b : high);
+    return vm_from_bits(most < low ? most : low);
+#else
+    return vm_clamp(x, negative, positive);
+#endif
+}
+
 /* Adding 1.5 * 2^52 rounds to an integer (|x| < 2^51) and leaves it, in two's complement, in the low bits. */
 #define VM_ROUNDER 0x1.8p52
 
@@ -322,11 +334,14 @@ VM_INLINE double vm_tanh_double(double x)
     return vm_copysign(t / (t + 2), x);
 }
 
-/* e / (1 + e) for negative x, so that e does not overflow. */
+/* 1 / (1 + e), e = e^-x = 2^n (1 + w), divided by 2^-64 (1 + e), which does not overflow: so a subnormal result is rounded once. */
 VM_INLINE double vm_sigmoid_double(double x)
 {
-    const double e = vm_exp_double(-vm_abs(x));
-    return (x < 0 ? e : 1) / (1 + e);
+    const double y = vm_between(-40, 746, -x), t = vm_fma(y, VM_LOG2E, VM_ROUNDER), n = t - VM_ROUNDER;
+    const double r = vm_fma(n, -VM_LN2_LOW, vm_fma(n, -VM_LN2_HIGH, y)), w = vm_fma(r * r, vm_exp_q(r), r);
+    const double small = 0x1p-64, scale = vm_power_of_two(t - 64), one = small + scale, one_low = small - (one - scale);
+    const double s = 1 / (one + vm_fma(scale, w, one_low)) * small;
+    return x == x ? s : x;
 }
 
 VM_INLINE double vm_silu_double(double x)

@@ -121,3 +121,33 @@ def test_products_that_are_cut(dtype, m, n, k):
     random = np.random.default_rng(0)
     a, b = random.integers(-9, 9, (m, k)).astype(dtype), random.integers(-9, 9, (k, n)).astype(dtype)
     assert np.array_equal(on_threads(lambda: torch.from_numpy(a) @ torch.from_numpy(b)), a @ b)
+
+
+WIDTHS = [1, 15, 31, 64, 65, 255, 256, 257, 300, 511, 1100, 16384, 16385]  # bytes: lines shorter and longer than those that are copied by vectors
+
+
+@pytest.mark.parametrize("dtype", ["int8", "int16", "int32", "int64", "complex128"])
+def test_lines_of_all_widths(dtype):
+    for width in WIDTHS:
+        x = np.random.default_rng(width).integers(-99, 99, (5, width)).astype(dtype)
+        given = torch.from_numpy(x)
+        assert np.array_equal(torch.cat((given, given[:, :1].clone(), given), 1).numpy(), np.concatenate((x, x[:, :1], x), 1))
+        assert np.array_equal(given.flip(1).numpy(), x[:, ::-1])
+        for shift in (1, -2, width + 3):
+            assert np.array_equal(given.roll(shift, 1).numpy(), np.roll(x, shift, 1))
+        assert np.array_equal(given.roll((2, 1), (0, 1)).numpy(), np.roll(x, (2, 1), (0, 1)))
+        assert np.array_equal(given[1:2].expand(5, width).contiguous().numpy(), np.broadcast_to(x[1:2], x.shape))
+        assert np.array_equal(given[:, 1:].clone().numpy(), x[:, 1:])
+
+
+@pytest.mark.parametrize("dim", [0, 1, 2])
+def test_cat_of_many(dim):
+    """More parts than are written at a time; some have no elements, are transposed, or are of another dtype."""
+    random, parts = np.random.default_rng(0), []
+    for k in range(50):
+        shape = [3, 4, 5]
+        shape[dim] = k % 7
+        x = random.integers(-99, 99, shape).astype("int32" if k % 11 == 10 else "float32")
+        parts.append(np.asfortranarray(x) if k % 9 == 8 else x)
+    found = torch.cat([torch.zeros(0), *map(torch.from_numpy, parts)], dim)
+    assert found.dtype == torch.float32 and np.array_equal(found.numpy(), np.concatenate(parts, dim))
