@@ -122,7 +122,7 @@ if not TYPE_CHECKING:  # which knows the names above, and must find the others a
     def __getattr__(name):
         if name in _SUBMODULES:
             return importlib.import_module(f"gradus.{name}")
-        if name.startswith(("_foreach_", "_amp_", "_fft_", "_sobol_")):  # Operators that are no public names.
+        if name.startswith(("_foreach_", "_amp_", "_fft_", "_scaled_mm", "_sobol_")):  # Operators that are no public names.
             return getattr(_C, name)
         if name in _LAZY:
             value = getattr(importlib.import_module(f"gradus.{_LAZY[name]}"), name)

@@ -18,5 +18,6 @@ from ._margin_loss import *
 from ._normalization import *
 from ._pooling import *
 from ._resample import *
+from ._scaled import *
 
 __all__ = [name for name in globals() if not name.startswith("_")]
