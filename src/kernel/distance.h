@@ -15,4 +15,17 @@ struct grd_distance_block {
 /* The p-norm of each difference, with sums in double: for p = 0 the number of elements that are not 0, for infinity the largest size. NaN wins. */
 typedef void grd_distance_kernel(const struct grd_distance_block *block);
 
+/* What the gradients of the distances give to x1, whose rows, like those of x2, lie one after the other. */
+struct grd_distance_gradient {
+    int64_t rows, others, width;
+    double p; /* positive */
+    const void *x1, *x2;
+    const void *grad, *distances; /* (rows, others), with strides in elements */
+    int64_t grad_strides[2], distance_strides[2];
+    void *out; /* (rows, width) */
+};
+
+/* With d = x1[i] - x2[j]: out[i] = sum_j grad[i, j] sign(d) (|d| / distance[i, j])^(p - 1), and 0 where that is 0 / 0. NaN in a difference stays. */
+typedef void grd_distance_gradient_kernel(const struct grd_distance_gradient *x);
+
 #endif

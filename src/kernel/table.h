@@ -55,6 +55,7 @@ struct grd_ldl_row;           /* kernel/ldl.h */
 struct grd_channels_row;      /* kernel/channels.h */
 struct grd_attention_row;     /* kernel/attention.h */
 struct grd_distance_block;    /* kernel/distance.h */
+struct grd_distance_gradient; /* kernel/distance.h */
 struct grd_pool_row;          /* kernel/pool.h */
 struct grd_conv_row;          /* kernel/conv.h */
 struct grd_resample_row;      /* kernel/resample.h */
@@ -92,15 +93,16 @@ struct grd_kernel_table {
     const struct grd_ldl_row *ldl[GRD_DTYPE_COUNT];                            /* the same */
     const struct grd_channels_row *channels[GRD_DTYPE_COUNT];                  /* float32 float64 */
     void (*distance[GRD_DTYPE_COUNT])(const struct grd_distance_block *block); /* float32 float64 */
-    const struct grd_nll_row *nll[GRD_DTYPE_COUNT];                            /* float16 bfloat16 float32 float64 */
-    const struct grd_rnn_row *rnn[GRD_DTYPE_COUNT];                            /* float32 float64 */
-    const struct grd_ctc_row *ctc[GRD_DTYPE_COUNT];                            /* float32 float64 */
-    const struct grd_attention_row *attention[GRD_DTYPE_COUNT];                /* float32 float64 */
-    const struct grd_pool_row *pool[GRD_DTYPE_COUNT];                          /* int64 float32 float64 */
-    const struct grd_conv_row *conv[GRD_DTYPE_COUNT];                          /* float32 float64 */
-    const struct grd_resample_row *resample[GRD_DTYPE_COUNT];                  /* uint8 float32 float64 */
-    const struct grd_grid_row *grid[GRD_DTYPE_COUNT];                          /* float32 float64 */
-    const struct grd_fft_row *fft[GRD_DTYPE_COUNT];                            /* float32 float64 */
+    void (*distance_gradient[GRD_DTYPE_COUNT])(const struct grd_distance_gradient *x);
+    const struct grd_nll_row *nll[GRD_DTYPE_COUNT];             /* float16 bfloat16 float32 float64 */
+    const struct grd_rnn_row *rnn[GRD_DTYPE_COUNT];             /* float32 float64 */
+    const struct grd_ctc_row *ctc[GRD_DTYPE_COUNT];             /* float32 float64 */
+    const struct grd_attention_row *attention[GRD_DTYPE_COUNT]; /* float32 float64 */
+    const struct grd_pool_row *pool[GRD_DTYPE_COUNT];           /* int64 float32 float64 */
+    const struct grd_conv_row *conv[GRD_DTYPE_COUNT];           /* float32 float64 */
+    const struct grd_resample_row *resample[GRD_DTYPE_COUNT];   /* uint8 float32 float64 */
+    const struct grd_grid_row *grid[GRD_DTYPE_COUNT];           /* float32 float64 */
+    const struct grd_fft_row *fft[GRD_DTYPE_COUNT];             /* float32 float64 */
 };
 
 /* The level in use (kernel/select.c). */

@@ -1,21 +1,17 @@
-/* Distances between all pairs of rows, and their gradient, of which differences are made for a block of pairs at a time, so that the memory it
- * needs beside the result is that of a block or of one operand. Schema: schema/loss.toml. */
+/* Distances between all pairs of rows, and their gradient. Differences are in registers only. Schema: schema/loss.toml. */
 #include "kernel/distance.h"
 
 #include <math.h>
 #include <string.h>
 
-#include "base/memory.h"
 #include "base/parallel.h"
 #include "gen/uses/op/cdist.h"
 #include "gradus/library.h"
 #include "kernel/table.h"
 #include "op/plan.h"
-#include "op/reduce.h"
 #include "op/formula.h"
 
 enum {
-    BLOCK = 1 << 18, /* differences made at a time */
     GRAIN = 1 << 15, /* differences of one piece of work */
     MM_ROWS = 25     /* PyTorch's: from more rows on distances for p = 2 come from a product */
 };
@@ -123,126 +119,85 @@ void run_cdist_forward(const struct grd_plan *plan, grd_tensor *x1, grd_tensor *
     grd_parallel_for(0, plan->results[0]->numel / others, cost < GRAIN ? GRAIN / cost : 1, distances_of_rows, &d);
 }
 
-/* ---- Its gradient: composites, differentiable in their turn ---------------------------------------------------------------------------- */
+/* ---- Its gradient ------------------------------------------------------------------------------------------------------------------------ */
 
-struct pairs {
-    int64_t sizes[GRD_MAX_DIMS], ndim; /* of the distances */
-    int64_t batch, rows, others, width;
-    grd_tensor *x1, *x2; /* [batch, rows, width] and [batch, others, width] */
-};
-
-/* False, with an error pending, where the batches do not broadcast. */
-static bool pair_rows(grd_tensor *x1, grd_tensor *x2, struct pairs *ret_pairs)
+bool plan_hidden_cdist_gradient(struct grd_plan *plan, grd_tensor *grad, grd_tensor *x1, grd_tensor *x2, double p, grd_tensor *result)
 {
-    struct pairs pairs = {.rows = size_from_end(x1, 2), .others = size_from_end(x2, 2), .width = size_from_end(x1, 1)};
-    if (!sizes_of(x1, x2, pairs.sizes, &pairs.ndim))
-        return false;
-    const grd_dims batch = grd_dims_from(pairs.sizes, pairs.ndim - 2);
-    pairs.batch = grd_sizes_product(batch.data, batch.n);
-    pairs.x1 = grd_fold_batch(x1, batch);
-    pairs.x2 = grd_fold_batch(x2, batch);
-    *ret_pairs = pairs;
-    return !grd_pending();
-}
-
-/* Part of a batch: some of its matrices, or some rows of one. */
-struct block {
-    int64_t matrix, matrices, row, rows;
-};
-
-/* The first block, for block.matrices == 0, or the next; false when there is none. */
-static bool next_block(const struct pairs *pairs, struct block *block)
-{
-    const double of_row = fmax(1, (double)pairs->others * (double)pairs->width), of_matrix = of_row * (double)pairs->rows;
-    const int64_t most_rows = (int64_t)fmax(1, BLOCK / of_row), most_matrices = (int64_t)fmax(1, BLOCK / fmax(1, of_matrix));
-    block->row += block->rows;
-    if (block->row == pairs->rows || block->matrices == 0) {
-        block->row = 0;
-        block->matrix += block->matrices;
+    const grd_dtype dtype = (grd_dtype)x1->dtype, as = dtype == GRD_FLOAT64 ? GRD_FLOAT64 : GRD_FLOAT32;
+    (void)p;
+    for (int i = 0; i < 2; i++) {
+        grd_tensor *t = i == 0 ? grad : result; /* by its strides: that of x2 comes transposed */
+        if (!((grd_dtype)t->dtype == as ? grd_plan_reads(plan, t) : grd_plan_reads_as(plan, t, as)))
+            return false;
     }
-    block->matrices = grd_least(most_matrices, pairs->batch - block->matrix);
-    block->rows = of_matrix <= BLOCK ? pairs->rows : grd_least(most_rows, pairs->rows - block->row);
-    return block->matrices > 0 && pairs->rows > 0;
+    return grd_plan_reads_as(plan, x1, as) && grd_plan_reads_as(plan, x2, as) && grd_plan_result(plan, grd_sizes(x1), dtype) &&
+           grd_plan_computed_in(plan, as);
 }
 
-/* The rows of a block, of [batch, rows, n]. */
-static grd_tensor *rows_of(grd_tensor *t, const struct block *block)
+enum { ROWS = 16 }; /* of one matrix, done by one thread */
+
+/* Groups of ROWS rows, of all matrices. */
+static void gradient_of_rows(int64_t begin, int64_t end, void *context)
 {
-    return grd_narrow(grd_narrow(t, 0, block->matrix, block->matrices), 1, block->row, block->rows);
+    const struct distances *d = context;
+    const grd_tensor *grad = d->plan->in[0], *distance = d->plan->in[1], *x1 = d->plan->in[2], *x2 = d->plan->in[3];
+    grd_tensor *result = d->plan->results[0];
+    const int64_t rows = x1->sizes[1], others = x2->sizes[1], width = x1->sizes[2], itemsize = x1->itemsize,
+                  groups = (rows + ROWS - 1) / ROWS;
+    for (int64_t group = begin; group < end; group++) {
+        const int64_t matrix = group / groups, row = group % groups * ROWS, first = (matrix * rows + row) * width * itemsize;
+        grd_kernels->distance_gradient[x1->dtype](&(struct grd_distance_gradient){
+            .rows = grd_least(ROWS, rows - row),
+            .others = others,
+            .width = width,
+            .p = d->p,
+            .x1 = x1->data + first,
+            .x2 = x2->data + matrix * others * width * itemsize,
+            .grad = grad->data + (matrix * grad->strides[0] + row * grad->strides[1]) * itemsize,
+            .distances = distance->data + (matrix * distance->strides[0] + row * distance->strides[1]) * itemsize,
+            .grad_strides = {grad->strides[1], grad->strides[2]},
+            .distance_strides = {distance->strides[1], distance->strides[2]},
+            .out = result->data + first,
+        });
+    }
 }
 
-/* x1[i] - x2[j] for the rows i of a block and all j: [matrices, rows, others, width]. */
-static grd_tensor *differences(const struct pairs *pairs, const struct block *block)
+void run_hidden_cdist_gradient(const struct grd_plan *plan, grd_tensor *grad, grd_tensor *x1, grd_tensor *x2, double p, grd_tensor *result)
 {
-    grd_tensor *x2 = grd_narrow(pairs->x2, 0, block->matrix, block->matrices);
-    return grd_sub(grd_unsqueeze(rows_of(pairs->x1, block), -2), grd_unsqueeze(x2, -3));
-}
-
-/* d|x|_p / dx for differences x of rows with these distances, 0 where that is 0 / 0. For p < 1 the slope is infinite at 0, and 0 is taken. */
-static grd_tensor *slopes(grd_tensor *x, grd_tensor *distance, double p)
-{
-    grd_tensor *direction = grd_sign(x), *norm = grd_unsqueeze(distance, -1);
-    if (p == 1)
-        return grd_where(grd_isnan(x), x, direction);
-    if (isinf(p))
-        return grd_mul(direction, grd_eq(grd_abs(x), norm));
-    if (p == 2)
-        return grd_quotient_or_zero(x, norm);
-    grd_tensor *is_zero = grd_eq_scalar(x, grd_int(0));
-    grd_tensor *share =
-        grd_div(grd_abs(grd_masked_fill(x, is_zero, grd_int(1))), grd_masked_fill(norm, grd_eq_scalar(norm, grd_int(0)), grd_int(1)));
-    return grd_mul(direction, grd_pow_scalar(share, grd_float(p - 1)));
+    struct distances d = {plan, p};
+    const int64_t cost = ROWS * (x2->sizes[1] + 1) * (x1->sizes[2] + 1);
+    (void)grad, (void)result;
+    grd_parallel_for(0, x1->sizes[0] * ((x1->sizes[1] + ROWS - 1) / ROWS), cost < GRAIN ? GRAIN / cost : 1, gradient_of_rows, &d);
 }
 
 /* With r = grad / distance: sum_j r_ij (x1_i - x2_j), as products. */
-static grd_tensor *gradient_by_product(grd_tensor *grad, grd_tensor *distance, const struct pairs *pairs)
+static grd_tensor *gradient_by_product(grd_tensor *grad, grd_tensor *distance, grd_tensor *x1, grd_tensor *x2)
 {
     grd_tensor *ratio = grd_quotient_or_zero(grad, distance);
-    return grd_sub(grd_mul(pairs->x1, grd_sum(ratio, .dim = grd_dims(-1), .keepdim = true)), grd_matmul(ratio, pairs->x2));
-}
-
-/* sum_j grad_ij slope_ij for the rows i of a block: [matrices * rows, width]. */
-static grd_tensor *gradient_of_block(grd_tensor *grad, grd_tensor *distance, const struct pairs *pairs, const struct block *block, double p)
-{
-    grd_tensor *slope = slopes(differences(pairs, block), rows_of(distance, block), p);
-    grd_tensor *sum = grd_matmul(grd_unsqueeze(rows_of(grad, block), -2), slope);
-    return grd_reshape(sum, grd_dims(block->matrices * block->rows, pairs->width));
-}
-
-/* The gradient of x1, its matrices one below the other. */
-static grd_tensor *gradient_by_blocks(grd_tensor *grad, grd_tensor *distance, const struct pairs *pairs, double p)
-{
-    const size_t bytes = (size_t)(pairs->batch * pairs->rows) * sizeof(grd_tensor *);
-    grd_tensor **parts = grd_alloc(bytes), *all = grd_failed;
-    struct block block = {0};
-    int64_t n = 0;
-    while (!grd_pending() && next_block(pairs, &block)) {
-        const grd_scope scope = grd_scope_open();
-        parts[n++] = grd_scope_return(scope, gradient_of_block(grad, distance, pairs, &block, p));
-    }
-    const grd_tensors list = {n, parts};
-    if (!grd_pending())
-        all = grd_cat(list, .dim = 0);
-    grd_free(parts, bytes);
-    return all;
+    return grd_sub(grd_mul(x1, grd_sum(ratio, .dim = grd_dims(-1), .keepdim = true)), grd_matmul(ratio, x2));
 }
 
 grd_tensor *op_hidden_cdist_backward(grd_tensor *grad, grd_tensor *x1, grd_tensor *x2, double p, const char *compute_mode,
                                      grd_tensor *result)
 {
+    int64_t sizes[GRD_MAX_DIMS], ndim;
     const bool by_product = grd_cdist_by_product(compute_mode, p, x1, x2);
-    struct pairs pairs;
-    if (grd_pending() || !pair_rows(x1, x2, &pairs))
+    if (grd_pending() || !sizes_of(x1, x2, sizes, &ndim))
         return grd_failed;
-    int64_t sizes[GRD_MAX_DIMS];
-    memcpy(sizes, pairs.sizes, sizeof sizes);
-    sizes[pairs.ndim - 1] = pairs.width;
-    const grd_dims to = grd_dims_from(sizes, pairs.ndim), flat = grd_dims(pairs.batch, pairs.rows, pairs.others);
-    if (p == 0 || pairs.batch * pairs.rows * pairs.others * pairs.width == 0 || !grd_composite_has_values(grad))
-        return grd_reshape(grd_zeros_like(pairs.x1), to);
+    const int64_t rows = size_from_end(x1, 2), others = size_from_end(x2, 2), width = size_from_end(x1, 1);
+    const grd_dims batch = grd_dims_from(sizes, ndim - 2), flat = grd_dims(grd_sizes_product(batch.data, batch.n), rows, others);
+    x1 = grd_fold_batch(x1, batch); /* [batch, rows, width] */
+    x2 = grd_fold_batch(x2, batch); /* [batch, others, width] */
+    sizes[ndim - 1] = width;
+    const grd_dims to = grd_dims_from(sizes, ndim);
+    if (p == 0 || others == 0 || !grd_composite_has_values(grad))
+        return grd_reshape(grd_zeros_like(x1), to);
     grad = grd_reshape(grad, flat);
+    if (isinf(p) && x1->dtype != GRD_FLOAT32 &&
+        x1->dtype != GRD_FLOAT64) /* of a half type, in which no difference may be as large as the distance is rounded */
+        result = grd_cdist_forward(grd_to(x1, .dtype = GRD_FLOAT32), grd_to(x2, .dtype = GRD_FLOAT32), p);
     result = grd_reshape(result, flat);
-    return grd_reshape(by_product ? gradient_by_product(grad, result, &pairs) : gradient_by_blocks(grad, result, &pairs, p), to);
+    return grd_reshape(by_product ? gradient_by_product(grad, result, x1, x2) : grd_hidden_cdist_gradient(grad, x1, x2, p, result), to);
 }
 
 /* ---- pdist ------------------------------------------------------------------------------------------------------------------------------- */

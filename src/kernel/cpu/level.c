@@ -46,6 +46,7 @@ GRD_ROWS_lu(STRUCT, grd_lu_row)
 GRD_ROWS_ldl(STRUCT, grd_ldl_row)
 GRD_ROWS_channels(STRUCT, grd_channels_row)
 GRD_ROWS_distance(KERNEL, grd_distance)
+GRD_ROWS_distance_gradient(KERNEL, grd_distance_gradient)
 GRD_ROWS_nll(STRUCT, grd_nll_row)
 GRD_ROWS_rnn(STRUCT, grd_rnn_row)
 GRD_ROWS_ctc(STRUCT, grd_ctc_row)
@@ -88,6 +89,7 @@ const struct grd_kernel_table GRD_AT_LEVEL(grd_kernel_table) = {
     .ldl = {GRD_ROWS_ldl(AT, grd_ldl_row)},
     .channels = {GRD_ROWS_channels(AT, grd_channels_row)},
     .distance = {GRD_ROWS_distance(OF, grd_distance)},
+    .distance_gradient = {GRD_ROWS_distance_gradient(OF, grd_distance_gradient)},
     .nll = {GRD_ROWS_nll(AT, grd_nll_row)},
     .rnn = {GRD_ROWS_rnn(AT, grd_rnn_row)},
     .ctc = {GRD_ROWS_ctc(AT, grd_ctc_row)},
