@@ -1,7 +1,8 @@
 /* Convolution of one dtype at one instruction-set level: see kernel/conv.h. As in products (gemm.c) a tile of some rows and vectors of columns is held in
  * registers; its rows are not packed but gathered, one element at a time, each of which is multiplied with all vectors.
  *
- * Invariant: a sum depends on its row, its column and the order of k alone. */
+ * Invariant: a sum depends on its row, its column and the order of k alone. What a block adds is summed up by itself, so that errors grow with the lengths of blocks and with
+ * their number, not with the product of the two. */
 #include "kernel/cpu/gemm_lanes.h"
 
 #include "kernel/conv.h"
@@ -26,6 +27,7 @@ INLINE void tile(int rows, int vectors, const struct grd_conv_block *b, int64_t 
     const int32_t *const taps = b->taps;
     vector sum[MOST_TILE_ROWS][MOST_VECTORS];
     const int64_t width = vectors * LANES;
+    const bool begins = b->is_first && b->bias != NULL;
     lane *const sums = (lane *)b->sums + first * width;
 #pragma GCC unroll 12
     for (int r = 0; r < rows; r++) {
@@ -33,12 +35,7 @@ INLINE void tile(int rows, int vectors, const struct grd_conv_block *b, int64_t 
         row[r] = (const lane *)b->seen + b->rows[first + at];
 #pragma GCC unroll 4
         for (int v = 0; v < vectors; v++)
-            if (!b->is_first)
-                sum[r][v] = load_vector(sums + at * width + v * LANES);
-            else if (b->bias != NULL)
-                sum[r][v] = load_vector((const lane *)b->bias + v * LANES);
-            else
-                sum[r][v] = (vector){0};
+            sum[r][v] = begins ? load_vector((const lane *)b->bias + v * LANES) : (vector){0};
     }
     for (int64_t k = 0; k < b->depth; k++, panel += width) {
         const int64_t tap = taps[k];
@@ -55,6 +52,12 @@ INLINE void tile(int rows, int vectors, const struct grd_conv_block *b, int64_t 
                 sum[r][v] += a * x[v];
         }
     }
+    if (!b->is_first)
+#pragma GCC unroll 12
+        for (int r = 0; r < rows; r++)
+#pragma GCC unroll 4
+            for (int v = 0; v < vectors; v++)
+                sum[r][v] += load_vector(sums + (r < n ? r : n - 1) * width + v * LANES);
 #pragma GCC unroll 12
     for (int r = 0; r < rows; r++)
         if (r < n)
