@@ -21,7 +21,7 @@ struct grd_svd {
     int64_t m, n, columns, rows;
     const void *a;
     void *ret_s, *ret_u, *ret_vh; /* ret_u NULL: the values alone */
-    int32_t *ret_info;            /* 0, or negative: nothing is written but NaN to s, since an element is not finite */
+    int32_t *ret_info;            /* 0, or negative: s is NaN, and U and Vh are not defined, since an element is not finite */
 };
 
 /* The elements of a matrix of m rows and n columns that differ from others by the loops that read them. */

@@ -1,6 +1,6 @@
 /* Eigenvalues of Hermitian matrices and singular values by plane rotations; see kernel/spectral.h. Typed: float32 float64 complex64 complex128.
  * Eigenvalues: Jacobi's two-sided rotations of A to a diagonal. Singular values: Hestenes' one-sided rotations, after which the columns of A V are orthogonal,
- * and have the singular values as their lengths. Real matrices of small sides are computed many at once, in lanes (jacobi_lanes.h). */
+ * and have the singular values as their lengths. Real matrices of small sides are computed many at once, otherwise, in eigh_lanes.h and svd_lanes.h. */
 #include "kernel/spectral.h"
 
 #include <float.h>
@@ -18,6 +18,8 @@ static const R epsilon = DBL_EPSILON, least_scale = DBL_MIN;
 /* Of matrices with a largest element between 1 and 2: elements beside the diagonal that are not rotated, and squares of the lengths of columns that count as 0. */
 #define negligible (epsilon / 4)
 #define no_square (epsilon * epsilon * epsilon * epsilon)
+/* Elements beside a diagonal that count as 0 whatever is on it. */
+#define negligible_beside (epsilon * epsilon)
 
 /* ---- Rotations --------------------------------------------------------------------------------------------------------------------------- */
 
@@ -329,7 +331,8 @@ static void svd(const struct grd_svd *s, int64_t count, void *work)
 }
 
 #if !GRD_IS_COMPLEX
-#include "kernel/cpu/jacobi_lanes.h"
+#include "kernel/cpu/eigh_lanes.h"
+#include "kernel/cpu/svd_lanes.h"
 #endif
 
 const struct grd_spectral_row GRD_TYPED(grd_spectral_row) = {
@@ -337,7 +340,7 @@ const struct grd_spectral_row GRD_TYPED(grd_spectral_row) = {
     .svd = svd,
     .is_finite = is_finite,
 #if !GRD_IS_COMPLEX
-    .lanes = LANES,
+    .lanes = MATRICES,
     .eigh_lanes = eigh_lanes,
     .svd_lanes = svd_lanes,
 #endif

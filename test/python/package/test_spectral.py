@@ -94,11 +94,73 @@ def test_special_matrices(factor, dtype):
                 check_svd(scaled[:, : n // 2], dtype)
 
 
-def test_one_matrix_gives_the_same_bits_in_any_batch():
-    a = tensor(gradus, random(4, (40, 6, 6), "float32"), "float32")
-    for function in (gradus.linalg.svd, gradus.linalg.eigh):
-        together, alone = function(a), [function(x) for x in a]
-        assert all((part[i] == one).all() for i, ones in enumerate(alone) for part, one in zip(together, ones))
+def orthogonal(pick, count, n):
+    return np.linalg.qr(pick.normal(size=(count, n, n)))[0]
+
+
+def with_values(pick, values):
+    count, n = values.shape
+    return orthogonal(pick, count, n) * values[:, None, :] @ orthogonal(pick, count, n)
+
+
+def hard_matrices(n, count=70):
+    """Batches that the kernels in lanes take, of which each matrix converges in its own time."""
+    pick = np.random.default_rng(n)
+    grades, eye = 10.0 ** -np.arange(n), np.eye(n)
+    bits = pick.integers(0, 2, size=(2, count, n, 1))
+    return {
+        "normal": pick.normal(size=(count, n, n)), "graded columns": pick.normal(size=(count, n, n)) * grades, "graded rows up": pick.normal(size=(count, n, n)) * grades[::-1, None],
+        "graded both": pick.normal(size=(count, n, n)) * grades * grades[:, None], "geometric": with_values(pick, np.tile(grades, (count, 1))),
+        "repeated": with_values(pick, np.round(pick.uniform(0, 3, size=(count, n)))), "clustered": with_values(pick, 1 + 10.0 ** -pick.integers(4, 18, size=(count, 1)) * pick.normal(size=(count, n))),
+        "of low rank": pick.normal(size=(count, n, 1)) * pick.normal(size=(count, 1, n)) + 10.0 ** -pick.integers(4, 20, size=(count, 1, 1)) * pick.normal(size=(count, n, n)),
+        "permutations": np.stack([eye[pick.permutation(n)] for _ in range(count)]), "bidiagonal": eye * bits[0] + np.eye(n, k=1) * bits[1],
+        "nearly diagonal": eye * pick.normal(size=(count, n, 1)) + 1e-7 * pick.normal(size=(count, n, n)), "elements of any size": pick.normal(size=(count, n, n)) * 10.0 ** -pick.integers(0, 25, size=(count, n, n)),
+        "blocks": np.where((np.arange(n) < n // 2)[:, None] == (np.arange(n) < n // 2), pick.normal(size=(count, n, n)), 0), "zeros": np.zeros((count, n, n))}
+
+
+def norms(x):
+    return np.linalg.norm(x.astype(float), axis=(-2, -1))
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("n", [1, 2, 3, 4, 5, 8, 16, 31])
+def test_residuals_and_orthogonality(n, dtype):
+    bound = 8 * n * np.finfo(dtype).eps
+    for title, matrices in hard_matrices(n).items():
+        a = matrices.astype(dtype)
+        b = a + adjoint(a)
+        w, v = (t.numpy().astype(float) for t in gradus.linalg.eigh(gradus.from_numpy(b)))
+        assert (norms(b @ v - v * w[:, None, :]) <= bound * norms(b)).all() and (norms(adjoint(v) @ v - np.eye(n)) <= bound).all(), title
+        for part in (a, a[:, :, : (n + 1) // 2], a[:, : (n + 1) // 2]):
+            u, s, vh = (t.numpy().astype(float) for t in gradus.linalg.svd(gradus.from_numpy(part)))
+            k = s.shape[1]
+            assert (norms(u[:, :, :k] * s[:, None, :] @ vh[:, :k] - part) <= bound * norms(part)).all(), title
+            assert all((norms(x @ adjoint(x) - np.eye(x.shape[1])) <= bound).all() for x in (u, vh)), title
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("shape", [(6, 6), (16, 16), (5, 9), (9, 5)])
+def test_one_matrix_gives_the_same_bits_in_any_batch(shape, dtype):
+    pick = np.random.default_rng(4)
+    matrices = np.concatenate(list(hard_matrices(max(shape), 5).values()))[:, : shape[0], : shape[1]].astype(dtype)
+    for function in (gradus.linalg.svd, gradus.linalg.svdvals) + ((gradus.linalg.eigh, gradus.linalg.eigvalsh) if shape[0] == shape[1] else ()):
+        bits = []
+        for order in (np.arange(len(matrices)), pick.permutation(len(matrices))):
+            parts = function(gradus.from_numpy(matrices[order]))
+            bits.append([part.numpy()[np.argsort(order)] for part in (parts if isinstance(parts, tuple) else (parts,))])
+        for first in range(0, len(matrices), 5):
+            parts = function(gradus.from_numpy(matrices[first: first + 5]))
+            for i, part in enumerate(parts if isinstance(parts, tuple) else (parts,)):
+                assert part.numpy().tobytes() == bits[0][i][first: first + 5].tobytes() == bits[1][i][first: first + 5].tobytes()
+
+
+def test_a_number_that_is_not_finite_fails_its_matrix():
+    for at, value in ((0, float("nan")), (16, float("inf")), (69, -float("inf"))):
+        a = gradus.eye(8).repeat(70, 1, 1)
+        a[at, 5, 3] = value
+        for function in (gradus.linalg.svd, gradus.linalg.eigh, gradus.linalg.svdvals):
+            with pytest.raises(gradus.linalg.LinAlgError, match=rf"Batch element {at}\)"):
+                function(a)
 
 
 WITHOUT_OPENBLAS = """

@@ -1,0 +1,217 @@
+/* Singular values of many small real matrices at once, in lanes (spectral_lanes.h): Householder's reflections to a bidiagonal matrix, and implicit QR steps with
+ * shifts, each lane on its own block. G. Golub and C. Van Loan, Matrix Computations, chapter 8; zero shifts for singular blocks: J. Demmel and W. Kahan,
+ * Accurate singular values of bidiagonal matrices. For jacobi.c alone. */
+#include "kernel/cpu/spectral_lanes.h"
+
+enum { QR_STEPS = 30 /* for a singular value; about 2 are needed */ };
+
+/* A vector of upper bidiagonal matrices: the diagonal, what is beside it, and the vectors; and the step that is under way on rows and columns [first, last]
+ * of a lane. */
+struct qr {
+    vector d[GRD_LANES_SIDE], e[GRD_LANES_SIDE], *u, *v; /* NULL: the values alone */
+    vector first, last, f, g;
+};
+
+/* Reduces m x k matrices, m >= k, to bidiagonal ones, U^T A V, with `columns` columns of U in the place of A. */
+static void bidiagonalize(int64_t m, int64_t k, int64_t columns, vector *a, struct qr *q)
+{
+    vector left[GRD_LANES_SIDE], right[GRD_LANES_SIDE], w[GRD_LANES_SIDE];
+    for (int64_t j = 0; j < k; j++) {
+        vector *x = a + j + j * m;
+        const struct reflection h = reflection_of(m - j, 1, x);
+        q->d[j] = h.head;
+        left[j] = h.tau;
+        for (int64_t c = j + 1; c < k; c++)
+            reflect_column(m - j, false, h.tau, x, x + (c - j) * m);
+        if (j + 1 >= k)
+            break;
+        vector *row = x + m;
+        const struct reflection r = reflection_of(k - j - 1, m, row);
+        q->e[j] = r.head;
+        right[j] = r.tau;
+        if (j + 2 >= k)
+            continue;
+        for (int64_t i = 1; i < m - j; i++)
+            w[i] = row[i];
+        for (int64_t c = 1; c < k - j - 1; c++)
+            for (int64_t i = 1; i < m - j; i++)
+                w[i] = multiply_add(row[i + c * m], row[c * m], w[i]);
+        for (int64_t i = 1; i < m - j; i++) {
+            w[i] *= -r.tau;
+            row[i] += w[i];
+        }
+        for (int64_t c = 1; c < k - j - 1; c++)
+            for (int64_t i = 1; i < m - j; i++)
+                row[i + c * m] = multiply_add(w[i], row[c * m], row[i + c * m]);
+    }
+    if (k > 0)
+        q->e[k - 1] = (vector){0};
+    if (q->v == NULL)
+        return;
+    for (int64_t j = 0; j + 2 < k; j++) /* the vectors of rows become those of columns */
+        for (int64_t i = j + 2; i < k; i++)
+            q->v[i + j * k] = a[j + i * m];
+    if (k > 1)
+        multiply_reflections(k - 1, k - 1, k - 2, k, right, q->v + 1, q->v + k + 1);
+    for (int64_t i = 0; i < k; i++)
+        q->v[i] = q->v[i * k] = everywhere(i == 0);
+    multiply_reflections(m, columns, k, m, left, a, a);
+}
+
+/* (f^2 - l) / f, where l is the eigenvalue of B^T B nearer to its last element for the last rows of B, [x, 0; p, y; 0, q]. Differences of squares are products, since
+ * what is left of them decides where values are repeated. */
+INLINE vector shifted(vector f, vector x, vector p, vector y, vector q)
+{
+    const vector beside = p * y, ratio = ((p - q) * (p + q) + (x - y) * (x + y)) / (2 * beside);
+    const vector tangent = 1 / (ratio + with_sign(root_of(multiply_add(ratio, ratio, everywhere(1))), ratio));
+    return ((f - q) * (f + q) + y * (choose_or_zero(is_less((vector){0}, size_of(beside)), p * tangent) - y)) / f;
+}
+
+/* Finds the last block of each lane that is not diagonal yet, up to row `most`, and begins a step on it. Returns the last row of any lane, or 0. */
+static int64_t begin_qr_step(int64_t most, struct qr *q)
+{
+    const vector one = everywhere(1), zero = {0};
+    vector first = zero, last = zero, d_first = one, e_first = zero, e_before = zero, d_before = zero, e_last = zero, d_last = zero;
+    mask within = is_less(one, one), singular = within;
+    int64_t any = 0;
+    for (int64_t i = 0; i < most; i++) {
+        const vector size = size_of(q->e[i]), diagonal = size_of(q->d[i]),
+                     bound = (diagonal + size_of(q->d[i + 1])) * (epsilon / 2) + negligible_beside;
+        const mask large = is_less(bound, size), begins = large & ~within;
+        q->e[i] = choose_or_zero(large, q->e[i]);
+        first = choose(begins, everywhere((T)i), first);
+        d_first = choose(begins, q->d[i], d_first);
+        e_first = choose(begins, q->e[i], e_first);
+        last = choose(large, everywhere((T)(i + 1)), last);
+        e_before = choose(large, choose_or_zero(within, e_last), e_before);
+        d_before = choose(large, q->d[i], d_before);
+        e_last = choose(large, q->e[i], e_last);
+        d_last = choose(large, q->d[i + 1], d_last);
+        singular = (singular & ~begins) | (large & is_less(diagonal, everywhere(negligible_beside)));
+        within = large;
+        any = is_any(large) ? i + 1 : any;
+    }
+    q->first = first;
+    q->last = last;
+    q->f = choose(singular, d_first, shifted(d_first, e_before, d_before, e_last, d_last));
+    q->g = e_first;
+    return any;
+}
+
+/* Rotates columns, and then rows, i and i + 1 in the lanes whose block they are in. */
+INLINE void turn_both_at(int64_t m, int64_t k, int64_t i, struct qr *q)
+{
+    const vector at = everywhere((T)i), next = everywhere((T)(i + 1)), one = everywhere(1);
+    const mask within = is_less(at, q->last) & ~is_less(at, q->first);
+    if (!is_any(within))
+        return;
+    const mask follows = is_less(q->first, at) & within, goes_on = is_less(next, q->last) & within;
+    const struct turn right = turn_of(q->f, q->g);
+    if (i > 0)
+        q->e[i - 1] = choose(follows, right.size, q->e[i - 1]);
+    const vector d = q->d[i], e = q->e[i], below = q->d[i + 1], e_left = multiply_subtract(right.c, e, right.s * d),
+                 d_right = right.c * below;
+    const struct turn left = turn_of(multiply_add(right.c, d, right.s * e), right.s * below);
+    const vector f = multiply_add(left.c, e_left, left.s * d_right);
+    q->d[i] = choose(within, left.size, d);
+    q->d[i + 1] = choose(within, multiply_subtract(left.c, d_right, left.s * e_left), below);
+    q->e[i] = choose(within, f, e);
+    q->f = choose(within, f, q->f);
+    q->g = choose(within, left.s * q->e[i + 1], q->g);
+    q->e[i + 1] = choose(goes_on, left.c * q->e[i + 1], q->e[i + 1]);
+    if (q->v == NULL)
+        return;
+    turn_columns(k, choose(within, right.c, one), choose_or_zero(within, right.s), q->v + i * k, q->v + (i + 1) * k);
+    turn_columns(m, choose(within, left.c, one), choose_or_zero(within, left.s), q->u + i * m, q->u + (i + 1) * m);
+}
+
+static void make_diagonal(int64_t m, int64_t k, int64_t groups, struct qr *q)
+{
+    int64_t most = k - 1;
+    for (int64_t step = 0; step < QR_STEPS * k && most > 0; step++) {
+        int64_t last = 0;
+        for (int64_t g = 0; g < groups; g++) {
+            const int64_t its_last = begin_qr_step(most, q + g);
+            last = its_last > last ? its_last : last;
+        }
+        most = last;
+        for (int64_t i = 0; i < most; i++)
+            for (int64_t g = 0; g < groups; g++)
+                turn_both_at(m, k, i, q + g);
+    }
+}
+
+/* Writes column j of a result with n rows of all lanes as its column, or row if `as_row`, places[j] of `leading`. */
+static void write_vectors(int64_t n, int64_t leading, bool as_row, int64_t count, const vector *from, const T *places, T *ret_result)
+{
+    T *to[LANES];
+    const int64_t size = n * leading;
+    for (int64_t l = 0; l < count; l++)
+        to[l] = ret_result + l * size + (int64_t)places[l] * (as_row ? 1 : n);
+    if (!as_row) {
+        scatter_column(n, count, from, to);
+        return;
+    }
+    for (int64_t i = 0; i < n; i++)
+        for (int64_t l = 0; l < count; l++)
+            to[l][i * leading] = ((const T *)(from + i))[l] + 0;
+}
+
+static void write_svd(const struct grd_svd *s, int64_t index, int64_t count, int64_t columns, struct qr *q, const struct scales *scales)
+{
+    const int64_t m = s->m > s->n ? s->m : s->n, k = s->m > s->n ? s->n : s->m;
+    const bool turned = s->m < s->n;
+    T places[GRD_LANES_SIDE][LANES], finite[LANES];
+    const vector is_finite = choose_or_zero(scales->finite, everywhere(1));
+    memcpy(finite, &is_finite, sizeof finite);
+    for (int64_t j = 0; j < k; j++) {
+        const mask is_negative = is_less(q->d[j], (vector){0});
+        q->d[j] = size_of(q->d[j]) * scales->scale + 0;
+        for (int64_t i = 0; q->v != NULL && i < k; i++)
+            q->v[i + j * k] = choose(is_negative, -q->v[i + j * k], q->v[i + j * k]);
+    }
+    find_places(k, true, q->d, places);
+    for (int64_t j = k; j < columns; j++)
+        for (int64_t l = 0; l < LANES; l++)
+            places[j][l] = (T)j;
+    for (int64_t j = 0; j < k; j++)
+        for (int64_t l = 0; l < count; l++)
+            ((T *)s->ret_s)[(index + l) * k + (int64_t)places[j][l]] = ((const T *)(q->d + j))[l];
+    if (q->v != NULL) {
+        T *u = (T *)s->ret_u + index * s->m * s->columns, *vh = (T *)s->ret_vh + index * s->rows * s->n;
+        for (int64_t j = 0; j < columns; j++)
+            write_vectors(m, columns, turned, count, q->u + j * m, places[j], turned ? vh : u);
+        for (int64_t j = 0; j < k; j++)
+            write_vectors(k, k, !turned, count, q->v + j * k, places[j], turned ? u : vh);
+    }
+    for (int64_t l = 0; l < count; l++)
+        begin_svd(s, index + l, finite[l] != 0 ? 0 : (T)INFINITY);
+}
+
+static void svd_lanes(const struct grd_svd *s, int64_t count, void *work)
+{
+    const int64_t m = s->m > s->n ? s->m : s->n, k = s->m > s->n ? s->n : s->m, columns = s->m < s->n ? s->rows : s->columns;
+    const bool turned = s->m < s->n, vectors = s->ret_u != NULL;
+    const int64_t size = m * (vectors && columns > k ? columns : k);
+    int32_t place[GRD_LANES_SIDE * GRD_LANES_SIDE];
+    struct qr q[GROUPS];
+    struct scales scales[GROUPS];
+    for (int64_t j = 0; j < s->n; j++)
+        for (int64_t i = 0; i < s->m; i++)
+            place[i + j * s->m] = (int32_t)(j + i * m);
+    for (int64_t first = 0; first < count; first += MATRICES) {
+        const int64_t groups = at_most((count - first + LANES - 1) / LANES, GROUPS);
+        for (int64_t g = 0; g < groups; g++) {
+            vector *a = (vector *)work + g * (size + k * k);
+            gather_lanes(m * k, at_most(count - first - g * LANES, LANES), (const T *)s->a + (first + g * LANES) * m * k,
+                         turned ? place : NULL, a);
+            scales[g] = scale_lanes(m, k, false, a);
+            q[g].u = vectors ? a : NULL;
+            q[g].v = vectors ? a + size : NULL;
+            bidiagonalize(m, k, columns, a, q + g);
+        }
+        make_diagonal(m, k, groups, q);
+        for (int64_t g = 0; g < groups; g++)
+            write_svd(s, first + g * LANES, at_most(count - first - g * LANES, LANES), columns, q + g, scales + g);
+    }
+}
