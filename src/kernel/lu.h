@@ -17,14 +17,27 @@ struct grd_small_systems {
     void *x;                                    /* right sides, n x k each, one after the other: overwritten with the solutions */
 };
 
+/* Square matrices of a side up to GRD_SMALL_MATRIX_SIDE, one after the other. */
+struct grd_small_elimination {
+    int64_t count, n;
+    int64_t k;    /* right sides of a matrix, of equations, at most GRD_SMALL_MATRIX_SIDE */
+    bool by_rows; /* each matrix lies row by row */
+    const void *a;
+    void *ret; /* what is computed of each, one after the other */
+    int32_t *ret_pivots, *ret_info;
+};
+
 struct grd_lu_row {
     /* Overwrites an m x n matrix with L and U. ret_pivots: as many as the shorter side. ret_info: 0, or the place of the first zero on the diagonal of U, from 1. */
     void (*factor)(int64_t m, int64_t n, void *a, int32_t *ret_pivots, int32_t *ret_info);
-    /* Decomposes, with the same bits, `count` square matrices of a side up to GRD_SMALL_MATRIX_SIDE, one after the other, each row by row if `by_rows`. NULL
-     * for complex dtypes. */
-    void (*factor_many)(int64_t count, int64_t n, bool by_rows, const void *a, void *ret_lu, int32_t *ret_pivots, int32_t *ret_info);
-    /* Inverts such matrices; the inverse of one with info is not defined. NULL for complex dtypes. */
-    void (*invert_many)(int64_t count, int64_t n, bool by_rows, const void *a, void *ret_inverses, int32_t *ret_info);
+    /* Decompose, with the same bits, and invert small matrices; the inverse of one with info is not defined. NULL for complex dtypes. */
+    void (*factor_many)(const struct grd_small_elimination *s);
+    void (*invert_many)(const struct grd_small_elimination *s);
+    /* Writes the determinants of small matrices, with the bits of `determinant`. NULL for complex dtypes. */
+    void (*determine_many)(const struct grd_small_elimination *s);
+    /* Overwrites right sides, n x k each, with solutions, which have the bits of two triangles after each other; that of a matrix with info is not defined. NULL for
+     * complex dtypes. */
+    void (*solve_equations_many)(const struct grd_small_elimination *s);
     /* Solves small systems, with the bits of two triangles after each other. NULL for complex dtypes. */
     void (*solve_many)(const struct grd_small_systems *s);
     /* Exchanges the rows of an m x n matrix as n_pivots pivots say, or `back`. */

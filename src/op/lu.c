@@ -33,11 +33,23 @@ static struct factors *factors_of(const struct grd_plan *p)
     return (struct factors *)(uintptr_t)p->state;
 }
 
-/* True for matrices that are computed many at once. */
-static bool is_small(const grd_tensor *A)
+/* True for matrices that kernels can compute many at once. */
+static bool fits_lanes(const grd_tensor *A)
 {
     const int64_t n = grd_size_from_end(A, 1);
-    return kernels_of(A)->factor_many != NULL && grd_size_from_end(A, 2) == n && n <= GRD_SMALL_MATRIX_SIDE && grd_matrix_count(A) > 1;
+    return kernels_of(A) != NULL && kernels_of(A)->factor_many != NULL && grd_size_from_end(A, 2) == n && n <= GRD_SMALL_MATRIX_SIDE;
+}
+
+/* True if a derivative of what is computed of t may be asked for. */
+static bool is_differentiated(const grd_tensor *t)
+{
+    return grd_composite_is_recorded(t) || (grd_keys_of(grd_physical(t)) >> GRD_KEY_FORWARD & 1) != 0;
+}
+
+/* True if they are computed so: one alone takes less time in a kernel of its own, which gives the same bits. */
+static bool is_small(const grd_tensor *A)
+{
+    return fits_lanes(A) && grd_matrix_count(A) > 1;
 }
 
 bool plan_hidden_lu_factor(struct grd_plan *p, grd_tensor *A)
@@ -80,8 +92,13 @@ static void factor_matrices(int64_t begin, int64_t end, void *context)
     const int64_t m = grd_size_from_end(a, 2), n = grd_size_from_end(a, 1), k = grd_least(m, n);
     int32_t *pivots = (int32_t *)p->results[1]->data, *info = (int32_t *)p->results[2]->data;
     if (factors_of(p)->small)
-        kernels->factor_many(end - begin, n, factors_of(p)->by_rows, grd_matrix_at(p->in[0], begin), grd_matrix_at(a, begin),
-                             pivots + begin * n, info + begin);
+        kernels->factor_many(&(struct grd_small_elimination){.count = end - begin,
+                                                             .n = n,
+                                                             .by_rows = factors_of(p)->by_rows,
+                                                             .a = grd_matrix_at(p->in[0], begin),
+                                                             .ret = grd_matrix_at(a, begin),
+                                                             .ret_pivots = pivots + begin * n,
+                                                             .ret_info = info + begin});
     else
         for (int64_t i = begin; i < end; i++)
             if (k <= GRD_LAPACK_SIDE || !grd_lapack_is_chosen(p) || !factor_with_lapack(p, i))
@@ -97,34 +114,56 @@ void run_hidden_lu_factor(const struct grd_plan *p, grd_tensor *A)
 
 /* ---- Inverses ------------------------------------------------------------------------------------------------------------------------------- */
 
+static bool *by_rows_of(struct grd_plan *p)
+{
+    return (bool *)p->state;
+}
+
+static struct grd_small_elimination small_elimination(const struct grd_plan *p, const grd_tensor *a, int64_t begin, int64_t end)
+{
+    return (struct grd_small_elimination){
+        .count = end - begin, .n = grd_size_from_end(a, 1), .by_rows = *(const bool *)p->state, .a = grd_matrix_at(a, begin)};
+}
+
+static int64_t small_grain(const grd_tensor *a, double share)
+{
+    const double n = (double)grd_size_from_end(a, 1);
+    return grd_lanes_grain((int64_t)n, grd_matrix_grain(share * n * n * n));
+}
+
+/* Plans to read matrices that fit into lanes. */
+static bool plan_small(struct grd_plan *p, grd_tensor *A, const char *function)
+{
+    return grd_decomposition_check_square(A, function) && (fits_lanes(A) || grd_raise_no_kernel(function, (grd_dtype)A->dtype)) &&
+           grd_plan_reads_matrices(p, A, by_rows_of(p));
+}
+
 bool plan_hidden_inverse_small(struct grd_plan *p, grd_tensor *A)
 {
-    if (!grd_decomposition_check_square(A, "linalg.inv"))
+    if (!plan_small(p, A, "linalg.inv"))
         return false;
-    if (kernels_of(A) == NULL || !is_small(A))
-        return grd_raise_no_kernel("linalg.inv", (grd_dtype)A->dtype);
     const int64_t n = grd_size_from_end(A, 1);
-    return grd_plan_reads_matrices(p, A, (bool *)p->state) && grd_plan_columns(p, grd_batch_of(A), n, n, (grd_dtype)A->dtype) &&
-           grd_plan_result(p, grd_batch_of(A), GRD_INT32) && !grd_pending();
+    return grd_plan_columns(p, grd_batch_of(A), n, n, (grd_dtype)A->dtype) && grd_plan_result(p, grd_batch_of(A), GRD_INT32) &&
+           !grd_pending();
 }
 
 static void invert_matrices(int64_t begin, int64_t end, void *context)
 {
     const struct grd_plan *p = context;
-    const grd_tensor *inverses = p->results[0];
-    kernels_of(inverses)->invert_many(end - begin, grd_size_from_end(inverses, 1), *(const bool *)p->state, grd_matrix_at(p->in[0], begin),
-                                      grd_matrix_at(inverses, begin), (int32_t *)p->results[1]->data + begin);
+    struct grd_small_elimination s = small_elimination(p, p->in[0], begin, end);
+    s.ret = grd_matrix_at(p->results[0], begin);
+    s.ret_info = (int32_t *)p->results[1]->data + begin;
+    kernels_of(p->in[0])->invert_many(&s);
 }
 
 void run_hidden_inverse_small(const struct grd_plan *p, grd_tensor *A)
 {
-    const double n = (double)grd_size_from_end(A, 1);
-    grd_parallel_for(0, grd_matrix_count(A), grd_lanes_grain((int64_t)n, grd_matrix_grain(4 * n * n * n / 3)), invert_matrices, (void *)p);
+    grd_parallel_for(0, grd_matrix_count(A), small_grain(A, 4.0 / 3), invert_matrices, (void *)p);
 }
 
 void op_hidden_inverse(grd_tensor *A, grd_tensor **ret)
 {
-    if (kernels_of(A) != NULL && is_small(A)) {
+    if (fits_lanes(A)) {
         const grd_hidden_inverse_small_result made = grd_hidden_inverse_small(A);
         ret[0] = made.inverse, ret[1] = made.info;
     } else {
@@ -414,6 +453,55 @@ bool grd_lu_solve_check(const grd_tensor *lu, const grd_tensor *pivots, const gr
                      function, grd_list_text(grd_sizes(pivots)));
 }
 
+/* True if the equations of small matrices, with B from the left, are solved many at once, without a decomposition that is kept. */
+static bool is_solved_in_lanes(const grd_tensor *A, const grd_tensor *B)
+{
+    int64_t sizes[GRD_MAX_DIMS], ndim;
+    return is_small(A) && !is_differentiated(A) && !is_differentiated(B) && grd_size_from_end(B, 1) <= GRD_SMALL_MATRIX_SIDE &&
+           grd_shape_broadcast(grd_batch_of(B), grd_batch_of(A), sizes, &ndim) &&
+           grd_dims_equal(grd_batch_of(A), grd_dims_from(sizes, ndim));
+}
+
+void op_hidden_linalg_solve(grd_tensor *A, grd_tensor *B, bool left, grd_tensor **ret)
+{
+    if (left && is_solved_in_lanes(A, B)) {
+        const grd_hidden_solve_small_result made = grd_hidden_solve_small(A, B);
+        ret[0] = made.result, ret[1] = made.info;
+    } else {
+        const grd_hidden_lu_factor_result made = grd_hidden_lu_factor(grd_detach(A));
+        ret[0] = grd_hidden_linalg_solve_factored(A, B, made.LU, made.pivots, left, false), ret[1] = made.info;
+    }
+}
+
+bool plan_hidden_solve_small(struct grd_plan *p, grd_tensor *A, grd_tensor *B)
+{
+    const int64_t n = grd_size_from_end(A, 1), k = grd_size_from_end(B, 1);
+    int64_t sizes[GRD_MAX_DIMS];
+    if (!grd_check_matrices(B, "B", "linalg.solve") || !check_shapes(A, B, true, "linalg.solve"))
+        return false;
+    memcpy(sizes, A->sizes, (size_t)A->ndim * sizeof *sizes);
+    sizes[A->ndim - 1] = k;
+    return grd_plan_starts_from(p, grd_expand(B, grd_dims_from(sizes, A->ndim))) && plan_small(p, A, "linalg.solve") &&
+           grd_plan_columns(p, grd_batch_of(A), n, k, (grd_dtype)A->dtype) && grd_plan_result(p, grd_batch_of(A), GRD_INT32) &&
+           !grd_pending();
+}
+
+static void solve_small_equations(int64_t begin, int64_t end, void *context)
+{
+    const struct grd_plan *p = context;
+    struct grd_small_elimination s = small_elimination(p, p->in[1], begin, end);
+    s.k = grd_size_from_end(p->results[0], 1);
+    s.ret = grd_matrix_at(p->results[0], begin);
+    s.ret_info = (int32_t *)p->results[1]->data + begin;
+    kernels_of(p->in[1])->solve_equations_many(&s);
+}
+
+void run_hidden_solve_small(const struct grd_plan *p, grd_tensor *A, grd_tensor *B)
+{
+    (void)B;
+    grd_parallel_for(0, grd_matrix_count(A), small_grain(A, 1), solve_small_equations, (void *)p);
+}
+
 bool grd_solve_is_vector(grd_dims a, grd_dims b)
 {
     return b.n == 1 || (a.n == b.n + 1 && grd_dims_equal(grd_dims_from(a.data, a.n - 1), b));
@@ -440,6 +528,32 @@ bool grd_solve_check_shapes(const grd_tensor *a, const grd_tensor *b, bool left)
 double grd_small_pivot(grd_dtype dtype)
 {
     return sqrt(grd_dtype_epsilon(dtype));
+}
+
+grd_tensor *op_hidden_linalg_det(grd_tensor *A)
+{
+    if (is_small(A) && !is_differentiated(A))
+        return grd_hidden_det_small(A);
+    const grd_hidden_lu_factor_result made = grd_hidden_lu_factor(grd_detach(A));
+    return grd_hidden_linalg_det_factored(A, made.LU, made.pivots);
+}
+
+bool plan_hidden_det_small(struct grd_plan *p, grd_tensor *A)
+{
+    return plan_small(p, A, "linalg.det") && grd_plan_result(p, grd_batch_of(A), (grd_dtype)A->dtype) && !grd_pending();
+}
+
+static void determine_matrices(int64_t begin, int64_t end, void *context)
+{
+    const struct grd_plan *p = context;
+    struct grd_small_elimination s = small_elimination(p, p->in[0], begin, end);
+    s.ret = p->results[0]->data + begin * p->results[0]->itemsize;
+    kernels_of(p->in[0])->determine_many(&s);
+}
+
+void run_hidden_det_small(const struct grd_plan *p, grd_tensor *A)
+{
+    grd_parallel_for(0, grd_matrix_count(A), small_grain(A, 1.0 / 3), determine_matrices, (void *)p);
 }
 
 static bool plan_of_factors(struct grd_plan *p, const grd_tensor *A, grd_tensor *LU, grd_tensor *pivots)

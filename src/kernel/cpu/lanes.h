@@ -71,6 +71,21 @@ INLINE vector multiply_subtract(vector x, vector y, vector z)
 #endif
 }
 
+/* The greater one of x and y; y where one of both is NaN. */
+INLINE vector maximum(vector x, vector y)
+{
+#if defined(__AVX512F__)
+    return sizeof(lane) == 4 ? (vector)_mm512_max_ps((__m512)x, (__m512)y) : (vector)_mm512_max_pd((__m512d)x, (__m512d)y);
+#elif defined(__AVX2__)
+    return sizeof(lane) == 4 ? (vector)_mm256_max_ps((__m256)x, (__m256)y) : (vector)_mm256_max_pd((__m256d)x, (__m256d)y);
+#else
+    vector greater;
+    for (int l = 0; l < LANES; l++)
+        greater[l] = x[l] > y[l] ? x[l] : y[l];
+    return greater;
+#endif
+}
+
 /* ---- The first lanes of a vector ------------------------------------------------------------------------------------------------ */
 
 #if defined(__AVX512F__)

@@ -6,6 +6,7 @@
 #include "kernel/cpu/pivots.h"
 #if !GRD_IS_COMPLEX
 #include "kernel/cpu/matrix_lanes.h"
+#include "kernel/cpu/lu_lanes.h"
 #endif
 
 /* ---- One matrix ------------------------------------------------------------------------------------------------------------------------- */
@@ -83,87 +84,6 @@ static void log_determinant(int64_t n, const void *lu, const int32_t *pivots, vo
 /* ---- Many small matrices ------------------------------------------------------------------------------------------------------------------ */
 
 #if !GRD_IS_COMPLEX
-/* The pivots of column j, from 0. */
-INLINE void choose_pivots(int64_t n, int64_t j, const lanes *column, lanes *restrict pivots)
-{
-    lanes largest;
-    LANEWISE for (int l = 0; l < GRD_MATRIX_LANES; l++)
-    {
-        largest.x[l] = fabs(column[j].x[l]);
-        pivots->bits[l] = (B)j;
-    }
-    for (int64_t i = j + 1; i < n; i++)
-        LANEWISE for (int l = 0; l < GRD_MATRIX_LANES; l++)
-        {
-            const T size = fabs(column[i].x[l]);
-            const B is_larger = -(B)(size > largest.x[l]);
-            pivots->bits[l] ^= (pivots->bits[l] ^ (B)i) & is_larger;
-            largest.x[l] = size > largest.x[l] ? size : largest.x[l];
-        }
-}
-
-/* Exchanges element j of a column with those of the pivots, where mask[i] is set. */
-INLINE void exchange_in_column(int64_t n, int64_t j, const lanes *restrict mask, lanes *column)
-{
-    const lanes above = column[j];
-    lanes pivot = {0};
-    for (int64_t i = j; i < n; i++)
-        LANEWISE for (int l = 0; l < GRD_MATRIX_LANES; l++) pivot.bits[l] |= column[i].bits[l] & mask[i].bits[l];
-    column[j] = pivot;
-    for (int64_t i = j + 1; i < n; i++)
-        LANEWISE for (int l = 0; l < GRD_MATRIX_LANES; l++) column[i].bits[l] =
-            (column[i].bits[l] & ~mask[i].bits[l]) | (above.bits[l] & mask[i].bits[l]);
-}
-
-/* A column in which all that remains is zero is left as it is. */
-INLINE void factor_in_lanes(int64_t n, lanes *a, lanes *ret_pivots, lanes *restrict ret_info)
-{
-    lanes mask[GRD_SMALL_MATRIX_SIDE];
-    memset(ret_info, 0, sizeof *ret_info);
-    for (int64_t j = 0; j < n; j++) {
-        lanes *column = a + j * n, divisor;
-        choose_pivots(n, j, column, &ret_pivots[j]);
-        for (int64_t i = j; i < n; i++)
-            LANEWISE for (int l = 0; l < GRD_MATRIX_LANES; l++) mask[i].bits[l] = -(B)(ret_pivots[j].bits[l] == (B)i);
-        for (int64_t k = 0; k < n; k++)
-            exchange_in_column(n, j, mask, a + k * n);
-        LANEWISE for (int l = 0; l < GRD_MATRIX_LANES; l++)
-        {
-            const T pivot = column[j].x[l];
-            ret_info->bits[l] |= (B)(j + 1) & -(B)(pivot == 0) & -(B)(ret_info->bits[l] == 0);
-            divisor.x[l] = pivot == 0 ? 1 : pivot;
-        }
-        for (int64_t i = j + 1; i < n; i++)
-            LANEWISE for (int l = 0; l < GRD_MATRIX_LANES; l++) column[i].x[l] /= divisor.x[l];
-        for (int64_t k = j + 1; k < n; k++)
-            for (int64_t i = j + 1; i < n; i++)
-                subtract_in_lanes(a[j + k * n].x, column[i].x, a[i + k * n].x);
-    }
-}
-
-static void factor_many(int64_t count, int64_t n, bool by_rows, const void *matrices, void *ret_lu, int32_t *ret_pivots, int32_t *ret_info)
-{
-    const int64_t size = n * n;
-    lanes gathered[GRD_SMALL_MATRIX_SIDE * GRD_SMALL_MATRIX_SIDE], pivots[GRD_SMALL_MATRIX_SIDE], info;
-    int32_t turned[GRD_SMALL_MATRIX_SIDE * GRD_SMALL_MATRIX_SIDE];
-    places_by_columns(n, n, turned);
-    for (int64_t first = 0; first < count; first += GRD_MATRIX_LANES) {
-        const int64_t some = at_most(count - first, GRD_MATRIX_LANES);
-        const T *from[GRD_MATRIX_LANES];
-        T *to[GRD_MATRIX_LANES];
-        lanes_from((const T *)matrices + first * size, size, some, from);
-        lanes_to((T *)ret_lu + first * size, size, to);
-        gather(size, from, by_rows ? turned : NULL, gathered);
-        factor_in_lanes(n, gathered, pivots, &info);
-        scatter(size, (int)some, to, NULL, gathered);
-        for (int64_t l = 0; l < some; l++) {
-            for (int64_t j = 0; j < n; j++)
-                ret_pivots[(first + l) * n + j] = (int32_t)pivots[j].bits[l] + 1;
-            ret_info[first + l] = (int32_t)info.bits[l];
-        }
-    }
-}
-
 /* The row of A that is row i of L U. */
 INLINE void read_order(int64_t n, const int32_t *pivots, int *ret_order)
 {
@@ -213,52 +133,6 @@ static void solve_many(const struct grd_small_systems *s)
         }
     }
 }
-
-/* The inverses of matrices from their decompositions: L U X = P^T, with reciprocals of the diagonal of U, which take less time than quotients. */
-static void invert_in_lanes(int64_t n, lanes *lu, const lanes *pivots, lanes *restrict ret_inverse)
-{
-    memset(ret_inverse, 0, (size_t)(n * n) * sizeof *ret_inverse);
-    for (int l = 0; l < GRD_MATRIX_LANES; l++) {
-        int32_t exchanges[GRD_SMALL_MATRIX_SIDE];
-        int order[GRD_SMALL_MATRIX_SIDE];
-        for (int64_t j = 0; j < n; j++)
-            exchanges[j] = (int32_t)pivots[j].bits[l] + 1;
-        read_order(n, exchanges, order);
-        for (int64_t i = 0; i < n; i++)
-            ret_inverse[i + order[i] * n].x[l] = 1;
-    }
-    for (int64_t j = 0; j < n; j++)
-        LANEWISE for (int l = 0; l < GRD_MATRIX_LANES; l++) lu[j + j * n].x[l] = 1 / lu[j + j * n].x[l];
-    solve_triangle_in_lanes(n, n, false, true, lu, ret_inverse);
-    for (lanes *x = ret_inverse; x < ret_inverse + n * n; x += n)
-        for (int64_t j = n - 1; j >= 0; j--) {
-            LANEWISE for (int l = 0; l < GRD_MATRIX_LANES; l++) x[j].x[l] *= lu[j + j * n].x[l];
-            for (int64_t i = 0; i < j; i++)
-                subtract_in_lanes(x[j].x, lu[i + j * n].x, x[i].x);
-        }
-}
-
-static void invert_many(int64_t count, int64_t n, bool by_rows, const void *matrices, void *ret_inverses, int32_t *ret_info)
-{
-    const int64_t size = n * n;
-    lanes gathered[GRD_SMALL_MATRIX_SIDE * GRD_SMALL_MATRIX_SIDE], inverse[GRD_SMALL_MATRIX_SIDE * GRD_SMALL_MATRIX_SIDE];
-    lanes pivots[GRD_SMALL_MATRIX_SIDE], info;
-    int32_t turned[GRD_SMALL_MATRIX_SIDE * GRD_SMALL_MATRIX_SIDE];
-    places_by_columns(n, n, turned);
-    for (int64_t first = 0; first < count; first += GRD_MATRIX_LANES) {
-        const int64_t some = at_most(count - first, GRD_MATRIX_LANES);
-        const T *from[GRD_MATRIX_LANES];
-        T *to[GRD_MATRIX_LANES];
-        lanes_from((const T *)matrices + first * size, size, some, from);
-        lanes_to((T *)ret_inverses + first * size, size, to);
-        gather(size, from, by_rows ? turned : NULL, gathered);
-        factor_in_lanes(n, gathered, pivots, &info);
-        invert_in_lanes(n, gathered, pivots, inverse);
-        scatter(size, (int)some, to, NULL, inverse);
-        for (int64_t l = 0; l < some; l++)
-            ret_info[first + l] = (int32_t)info.bits[l];
-    }
-}
 #endif
 
 const struct grd_lu_row GRD_TYPED(grd_lu_row) = {
@@ -267,6 +141,8 @@ const struct grd_lu_row GRD_TYPED(grd_lu_row) = {
     .factor_many = factor_many,
     .solve_many = solve_many,
     .invert_many = invert_many,
+    .determine_many = determine_many,
+    .solve_equations_many = solve_equations_many,
 #endif
     .exchange_rows = exchange_rows,
     .determinant = determinant,

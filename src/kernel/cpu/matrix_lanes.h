@@ -46,23 +46,23 @@ INLINE int64_t place_at(const int32_t *place, int64_t i)
     return place == NULL ? i : place[i];
 }
 
-/* Elements [i, i + SQUARE) of all lanes. */
-INLINE void gather_square(const T *const *from, int64_t i, const int32_t *place, lanes *to)
+/* Elements [i, i + SQUARE) of all lanes, of which there are `width`. */
+INLINE void gather_square(int width, const T *const *from, int64_t i, const int32_t *place, T *to)
 {
-    UNROLLED for (int l = 0; l < GRD_MATRIX_LANES; l += SQUARE)
+    UNROLLED for (int l = 0; l < width; l += SQUARE)
     {
         square_row rows[SQUARE];
         UNROLLED for (int r = 0; r < SQUARE; r++) memcpy(&rows[r], from[l + r] + i, sizeof *rows);
         transpose_square(rows);
-        UNROLLED for (int r = 0; r < SQUARE; r++) memcpy(to[place_at(place, i + r)].x + l, &rows[r], sizeof *rows);
+        UNROLLED for (int r = 0; r < SQUARE; r++) memcpy(to + place_at(place, i + r) * width + l, &rows[r], sizeof *rows);
     }
 }
 
-INLINE void scatter_square(int lanes_used, T *const *to, int64_t i, const int32_t *place, const lanes *from)
+INLINE void scatter_square(int width, int lanes_used, T *const *to, int64_t i, const int32_t *place, const T *from)
 {
     for (int l = 0; l < lanes_used; l += SQUARE) {
         square_row rows[SQUARE];
-        UNROLLED for (int r = 0; r < SQUARE; r++) memcpy(&rows[r], from[place_at(place, i + r)].x + l, sizeof *rows);
+        UNROLLED for (int r = 0; r < SQUARE; r++) memcpy(&rows[r], from + place_at(place, i + r) * width + l, sizeof *rows);
         transpose_square(rows);
         for (int r = 0; r < SQUARE && l + r < lanes_used; r++)
             memcpy(to[l + r] + i, &rows[r], sizeof *rows);
@@ -70,40 +70,60 @@ INLINE void scatter_square(int lanes_used, T *const *to, int64_t i, const int32_
 }
 
 /* Reads `size` elements, one after the other, of a matrix for each lane. Where they do not fill squares the last square overlaps the one before. */
-INLINE void gather(int64_t size, const T *const *from, const int32_t *place, lanes *to)
+INLINE void gather_wide(int width, int64_t size, const T *const *from, const int32_t *place, T *to)
 {
     for (int64_t i = 0; i + SQUARE <= size; i += SQUARE)
-        gather_square(from, i, place, to);
+        gather_square(width, from, i, place, to);
     if (size >= SQUARE && size % SQUARE != 0)
-        gather_square(from, size - SQUARE, place, to);
+        gather_square(width, from, size - SQUARE, place, to);
     for (int64_t i = 0; i < size && size < SQUARE; i++)
-        for (int l = 0; l < GRD_MATRIX_LANES; l++)
-            to[place_at(place, i)].x[l] = from[l][i];
+        for (int l = 0; l < width; l++)
+            to[place_at(place, i) * width + l] = from[l][i];
 }
 
 /* Writes the elements of the first lanes to their matrices. */
-INLINE void scatter(int64_t size, int lanes_used, T *const *to, const int32_t *place, const lanes *from)
+INLINE void scatter_wide(int width, int64_t size, int lanes_used, T *const *to, const int32_t *place, const T *from)
 {
     for (int64_t i = 0; i + SQUARE <= size; i += SQUARE)
-        scatter_square(lanes_used, to, i, place, from);
+        scatter_square(width, lanes_used, to, i, place, from);
     if (size >= SQUARE && size % SQUARE != 0)
-        scatter_square(lanes_used, to, size - SQUARE, place, from);
+        scatter_square(width, lanes_used, to, size - SQUARE, place, from);
     for (int64_t i = 0; i < size && size < SQUARE; i++)
         for (int l = 0; l < lanes_used; l++)
-            to[l][i] = from[place_at(place, i)].x[l];
+            to[l][i] = from[place_at(place, i) * width + l];
+}
+
+INLINE void gather(int64_t size, const T *const *from, const int32_t *place, lanes *to)
+{
+    gather_wide(GRD_MATRIX_LANES, size, from, place, to->x);
+}
+
+INLINE void scatter(int64_t size, int lanes_used, T *const *to, const int32_t *place, const lanes *from)
+{
+    scatter_wide(GRD_MATRIX_LANES, size, lanes_used, to, place, from->x);
 }
 
 /* The addresses of matrices that follow one another, of the last one for lanes without a matrix. */
+INLINE void lanes_from_wide(int width, const T *first, int64_t size, int64_t count, const T **ret_from)
+{
+    for (int l = 0; l < width; l++)
+        ret_from[l] = first + (l < count ? l : count - 1) * size;
+}
+
 INLINE void lanes_from(const T *first, int64_t size, int64_t count, const T **ret_from)
 {
-    for (int l = 0; l < GRD_MATRIX_LANES; l++)
-        ret_from[l] = first + (l < count ? l : count - 1) * size;
+    lanes_from_wide(GRD_MATRIX_LANES, first, size, count, ret_from);
+}
+
+INLINE void lanes_to_wide(int width, T *first, int64_t size, T **ret_to)
+{
+    for (int l = 0; l < width; l++)
+        ret_to[l] = first + l * size;
 }
 
 INLINE void lanes_to(T *first, int64_t size, T **ret_to)
 {
-    for (int l = 0; l < GRD_MATRIX_LANES; l++)
-        ret_to[l] = first + l * size;
+    lanes_to_wide(GRD_MATRIX_LANES, first, size, ret_to);
 }
 
 /* The places of the elements of m x n matrices, read row by row, among those that lie column by column. */

@@ -56,6 +56,56 @@ def test_triangles_have_the_bits_of_one_alone(n, dtype):
         assert (one == gradus.linalg.solve_triangular(triangles[:1].expand(17, n, n), right, upper=True)).all()
 
 
+@pytest.mark.parametrize("by_rows", [True, False])
+@pytest.mark.parametrize("dtype", [gradus.float32, gradus.float64])
+@pytest.mark.parametrize("n", SIDES)
+def test_solutions_and_determinants_have_the_bits_of_one_alone(n, dtype, by_rows):
+    x = matrices(19, n, dtype, by_rows)
+    determinants = gradus.linalg.det(x)
+    inverses = gradus.linalg.inv(x)
+    assert close(determinants, np.linalg.det(np.asarray(x.tolist()).reshape(19, n, n)), dtype)
+    for k in (0, 1, 3, 16, 17):
+        right = gradus.tensor(np.random.default_rng(k).normal(size=(19, n, k)), dtype=dtype)
+        solved, info = gradus.linalg.solve_ex(x, right)
+        shared = gradus.linalg.solve(x, right[0])  # right sides that serve the whole batch
+        recorded = gradus.linalg.solve(x.clone().requires_grad_(), right)
+        assert (info == 0).all() and (recorded == solved).all()
+        for i in range(19):
+            assert (solved[i] == gradus.linalg.solve(x[i], right[i])).all() and (shared[i] == gradus.linalg.solve(x[i], right[0])).all()
+    for i in range(19):
+        assert determinants[i] == gradus.linalg.det(x[i]) and (inverses[i] == gradus.linalg.inv(x[i])).all()
+    assert (gradus.linalg.det(x.clone().requires_grad_()) == determinants).all()
+
+
+@pytest.mark.parametrize("dtype", [gradus.float32, gradus.float64])
+@pytest.mark.parametrize("n", [2, 3, 5, 8, 16])
+def test_pivots_are_those_of_one_alone(n, dtype):
+    """Equal elements, zeros, infinities and NaN: which row is exchanged, in which lane it may be."""
+    values = np.array([0.0, -0.0, 1.0, -1.0, 2.0, np.inf, -np.inf, np.nan])
+    drawn = np.random.default_rng(n).integers(0, 8, size=(200, n, n))
+    drawn[:150] %= 5  # finite
+    drawn[7, :, 1] = 0  # singular
+    x = gradus.tensor(values[drawn], dtype=dtype)
+    LU, pivots, info = gradus.linalg.lu_factor_ex(x)
+    determinants = gradus.linalg.det(x)
+    for i in range(200):
+        alone = gradus.linalg.lu_factor_ex(x[i])
+        assert (pivots[i] == alone.pivots).all() and info[i] == alone.info
+        assert gradus.allclose(LU[i], alone.LU, rtol=0, atol=0, equal_nan=True)
+        assert gradus.allclose(determinants[i], gradus.linalg.det(x[i]), rtol=0, atol=0, equal_nan=True)
+    _, solved_info = gradus.linalg.solve_ex(x, x[:, :, :1])
+    assert (solved_info == info).all() and (info > 0).any()
+
+
+def test_solutions_name_the_first_singular_matrix():
+    x = matrices(40, 5, gradus.float64, True, ridge=5)
+    x[33, :, 2] = 0
+    solved, info = gradus.linalg.solve_ex(x, gradus.ones(40, 5, dtype=gradus.float64))
+    assert info[33] == 3 and (info == 0).sum() == 39 and solved[32].isfinite().all() and gradus.linalg.det(x)[33] == 0
+    with pytest.raises(gradus.linalg.LinAlgError, match=r"torch.linalg.solve: \(Batch element 33\): The solver failed because the input matrix is singular"):
+        gradus.linalg.solve(x, gradus.ones(40, 5, dtype=gradus.float64))
+
+
 def test_inverses_name_the_first_singular_matrix():
     x = matrices(40, 5, gradus.float64, True, ridge=5)
     x[33, :, 2] = 0

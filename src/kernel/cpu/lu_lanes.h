@@ -1,0 +1,314 @@
+/* lu.c for many small real matrices at once: element (i, j) of LANES of them is one vector. For lu.c alone.
+ *
+ * Lanes exchange different rows. So the pivots' row is picked out of a column by masks, and as the rows below are changed, by the multiples that are subtracted, the row that
+ * it is exchanged with takes its place by the same masks.
+ *
+ * Invariant: a lane has the bits of `factor` and of two triangles solved after each other, whatever lies in the other lanes. */
+#include "kernel/cpu/lanes.h"
+
+/* A mask has all bits of a lane, or none. */
+#if GRD_TAG == GRD_TAG_float32
+typedef int32_t mask __attribute__((vector_size(VECTOR_BYTES)));
+#else
+typedef int64_t mask __attribute__((vector_size(VECTOR_BYTES)));
+#endif
+
+/* A function of its own, and a loop that is not written out for as many rounds as fit into an array: short code, as it is compiled for each level. */
+#define NOT_INLINE __attribute__((noinline))
+#define BY_ONE _Pragma("GCC unroll 1")
+
+enum { SIDE = GRD_SMALL_MATRIX_SIDE, SIZE = GRD_SMALL_MATRIX_SIZE, ABREAST = 4 };
+
+struct elimination {
+    vector a[SIZE];      /* the matrices, column by column: L U of them in the end */
+    vector pivots[SIDE]; /* as numbers of T, which every level compares, from 0 */
+    vector info;
+    /* Of the current step: */
+    mask is_pivot[SIDE]; /* of each row from that of the step on */
+    mask is_regular;     /* the pivot is not 0 */
+};
+
+INLINE vector splat(T x)
+{
+    return (vector){0} + x;
+}
+
+INLINE vector chosen(mask m, vector a, vector b)
+{
+    return (vector)(((mask)a & m) | ((mask)b & ~m));
+}
+
+INLINE vector kept(mask m, vector a)
+{
+    return (vector)((mask)a & m);
+}
+
+INLINE vector size_of_each(vector x)
+{
+    return (vector)((mask)x & ~(mask)(-(vector){0}));
+}
+
+/* Chooses the pivots of column j as largest_of does: the first of the rows whose elements are the largest; the row of the step, if its element is NaN. */
+INLINE void choose_pivots(int64_t n, int64_t j, struct elimination *e)
+{
+    const vector *column = e->a + j * n, here = splat((T)j), one = splat(1);
+    vector largest = size_of_each(column[j]), found = splat(SIDE), row = splat((T)n);
+    BY_ONE for (int64_t i = j + 1; i < n; i++) largest = maximum(size_of_each(column[i]), largest);
+    BY_ONE for (int64_t i = n - 1; i >= j; i--)
+    {
+        row -= one;
+        found = chosen((mask)(size_of_each(column[i]) == largest), row, found);
+    }
+    found = chosen((mask)(largest == largest), found, here);
+    row = here;
+    BY_ONE for (int64_t i = j; i < n; i++, row += one) e->is_pivot[i] = (mask)(found == row);
+    e->pivots[j] = found;
+}
+
+/* Exchanges the rows of a step in some columns with n rows, `abreast` at a time; if `subtract`, multiples of the pivot's row are then subtracted from those below. */
+INLINE void exchange_abreast(int abreast, int64_t n, int64_t j, int64_t columns, bool subtract, const struct elimination *e, vector *x)
+{
+    const vector *multipliers = e->a + j * n;
+    for (; columns >= abreast; columns -= abreast, x += abreast * n) {
+        vector above[ABREAST];
+        mask picked[ABREAST] = {{0}};
+        BY_ONE for (int64_t i = j; i < n; i++)
+        {
+            const mask is_pivot = e->is_pivot[i];
+            UNROLLED for (int c = 0; c < abreast; c++) picked[c] |= (mask)x[i + c * n] & is_pivot;
+        }
+        UNROLLED for (int c = 0; c < abreast; c++)
+        {
+            above[c] = x[j + c * n];
+            x[j + c * n] = (vector)picked[c];
+            picked[c] &= e->is_regular;
+        }
+        BY_ONE for (int64_t i = j + 1; i < n; i++)
+        {
+            const mask is_pivot = e->is_pivot[i];
+            const vector multiplier = kept(e->is_regular, multipliers[i]);
+            UNROLLED for (int c = 0; c < abreast; c++)
+            {
+                const vector below = chosen(is_pivot, above[c], x[i + c * n]);
+                x[i + c * n] = subtract ? below - (vector)picked[c] * multiplier : below;
+            }
+        }
+    }
+}
+
+INLINE void exchange_all(int64_t n, int64_t j, int64_t columns, bool subtract, const struct elimination *e, vector *x)
+{
+    const int64_t most = columns / ABREAST * ABREAST;
+    exchange_abreast(ABREAST, n, j, most, subtract, e, x);
+    exchange_abreast(1, n, j, columns - most, subtract, e, x + most * n);
+}
+
+static NOT_INLINE void exchange_columns(int64_t n, int64_t j, int64_t columns, const struct elimination *e, vector *x)
+{
+    exchange_all(n, j, columns, false, e, x);
+}
+
+static NOT_INLINE void eliminate_columns(int64_t n, int64_t j, int64_t columns, const struct elimination *e, vector *x)
+{
+    exchange_all(n, j, columns, true, e, x);
+}
+
+/* Eliminates column j. L keeps its place in the columns before only if `with_l`. */
+static NOT_INLINE void take_step(int64_t n, int64_t j, bool with_l, struct elimination *e)
+{
+    vector *column = e->a + j * n;
+    choose_pivots(n, j, e);
+    exchange_abreast(1, n, j, 1, false, e, column);
+    const mask is_zero = (mask)(column[j] == 0);
+    const vector divisor = chosen(is_zero, splat(1), column[j]);
+    e->is_regular = ~is_zero;
+    e->info = chosen(is_zero & (mask)(e->info == 0), splat((T)(j + 1)), e->info);
+    BY_ONE for (int64_t i = j + 1; i < n; i++) column[i] /= divisor;
+    if (with_l && j > 0)
+        exchange_columns(n, j, j, e, e->a);
+    if (j < n - 1)
+        eliminate_columns(n, j, n - j - 1, e, column + n);
+}
+
+/* Reads `size` elements of each matrix of a group. */
+static NOT_INLINE void read_lanes(int64_t size, int64_t count, const int32_t *place, const T *first, vector *ret_lanes)
+{
+    const T *from[LANES];
+    lanes_from_wide(LANES, first, size, count, from);
+    gather_wide(LANES, size, from, place, (T *)ret_lanes);
+}
+
+static NOT_INLINE void write_lanes(int64_t size, int64_t count, T *const *to, const vector *lanes_of_elements)
+{
+    scatter_wide(LANES, size, (int)count, to, NULL, (const T *)lanes_of_elements);
+}
+
+/* Writes them one after the other. */
+static void write_group(int64_t size, int64_t count, T *first, const vector *lanes_of_elements)
+{
+    T *to[LANES];
+    lanes_to_wide(LANES, first, size, to);
+    write_lanes(size, count, to, lanes_of_elements);
+}
+
+INLINE void begin_elimination(const struct grd_small_elimination *s, const int32_t *place, struct elimination *ret_e)
+{
+    read_lanes(s->n * s->n, s->count, place, s->a, ret_e->a);
+    ret_e->info = splat(0);
+}
+
+INLINE void write_infos(const struct grd_small_elimination *s, const struct elimination *e)
+{
+    for (int64_t l = 0; l < s->count; l++)
+        s->ret_info[l] = (int32_t)e->info[l];
+}
+
+/* Solves L Y = B for right sides that are 0 above row `first`. */
+INLINE void solve_lower(int abreast, int64_t n, int64_t first, const vector *lu, vector *x)
+{
+    for (int64_t i = first + 1; i < n; i++) {
+        vector rest[ABREAST];
+        UNROLLED for (int c = 0; c < abreast; c++) rest[c] = x[i + c * n];
+        BY_ONE for (int64_t j = first; j < i; j++) UNROLLED for (int c = 0; c < abreast; c++) rest[c] -= x[j + c * n] * lu[i + j * n];
+        UNROLLED for (int c = 0; c < abreast; c++) x[i + c * n] = rest[c];
+    }
+}
+
+/* Solves U X = Y. `reciprocals` of the diagonal of U take less time than quotients; NULL for those. */
+INLINE void solve_upper(int abreast, int64_t n, const vector *lu, const vector *reciprocals, vector *x)
+{
+    for (int64_t i = n - 1; i >= 0; i--) {
+        vector rest[ABREAST];
+        UNROLLED for (int c = 0; c < abreast; c++) rest[c] = x[i + c * n];
+        BY_ONE for (int64_t j = n - 1; j > i; j--) UNROLLED for (int c = 0; c < abreast; c++) rest[c] -= x[j + c * n] * lu[i + j * n];
+        UNROLLED for (int c = 0; c < abreast; c++) x[i + c * n] = reciprocals != NULL ? rest[c] * reciprocals[i] : rest[c] / lu[i + i * n];
+    }
+}
+
+/* ---- Groups of as many matrices as there are lanes; in lanes without a matrix the last one serves again --------------------------------------- */
+
+static void factor_group(const struct grd_small_elimination *s, const int32_t *place)
+{
+    const int64_t n = s->n;
+    struct elimination e;
+    begin_elimination(s, place, &e);
+    for (int64_t j = 0; j < n; j++)
+        take_step(n, j, true, &e);
+    write_group(n * n, s->count, s->ret, e.a);
+    for (int64_t l = 0; l < s->count; l++)
+        for (int64_t j = 0; j < n; j++)
+            s->ret_pivots[l * n + j] = (int32_t)e.pivots[j][l] + 1;
+    write_infos(s, &e);
+}
+
+static void determine_group(const struct grd_small_elimination *s, const int32_t *place)
+{
+    const int64_t n = s->n;
+    struct elimination e;
+    vector product = splat(1);
+    mask is_odd = {0};
+    begin_elimination(s, place, &e);
+    for (int64_t j = 0; j < n; j++) {
+        take_step(n, j, false, &e);
+        product *= e.a[j + j * n];
+        is_odd ^= (mask)(e.pivots[j] != splat((T)j));
+    }
+    product = chosen(is_odd, -product, product);
+    memcpy(s->ret, &product, (size_t)s->count * sizeof(T));
+}
+
+/* Right sides are eliminated as further columns of their matrices. */
+static void solve_group(const struct grd_small_elimination *s, const int32_t *place)
+{
+    const int64_t n = s->n, k = s->k;
+    struct elimination e;
+    vector x[SIZE];
+    begin_elimination(s, place, &e);
+    read_lanes(n * k, s->count, NULL, s->ret, x);
+    for (int64_t j = 0; j < n; j++) {
+        take_step(n, j, false, &e);
+        eliminate_columns(n, j, k, &e, x);
+    }
+    for (int64_t c = 0; c < k; c++)
+        solve_upper(1, n, e.a, NULL, x + c * n);
+    write_group(n * k, s->count, s->ret, x);
+    write_infos(s, &e);
+}
+
+/* Writes some columns of U^-1 L^-1, of which column c is that of the inverse which is the row of A that came to place c. */
+INLINE void write_inverse_columns(int abreast, int64_t first, const struct grd_small_elimination *s, const struct elimination *e,
+                                  const vector *rows, const vector *reciprocals)
+{
+    const int64_t n = s->n;
+    vector x[ABREAST * SIDE];
+    for (int64_t c = 0; c < abreast; c++)
+        for (int64_t i = 0; i < n; i++)
+            x[i + c * n] = splat(i == first + c);
+    solve_lower(abreast, n, first, e->a, x);
+    solve_upper(abreast, n, e->a, reciprocals, x);
+    for (int64_t c = 0; c < abreast; c++) {
+        T *to[LANES];
+        for (int l = 0; l < LANES; l++)
+            to[l] = (T *)s->ret + (l * n + (int64_t)rows[first + c][l]) * n;
+        write_lanes(n, s->count, to, x + c * n);
+    }
+}
+
+static void invert_group(const struct grd_small_elimination *s, const int32_t *place)
+{
+    const int64_t n = s->n;
+    struct elimination e;
+    vector rows[SIDE], reciprocals[SIDE];
+    begin_elimination(s, place, &e);
+    for (int64_t i = 0; i < n; i++)
+        rows[i] = splat((T)i);
+    for (int64_t j = 0; j < n; j++) {
+        take_step(n, j, true, &e);
+        exchange_columns(n, j, 1, &e, rows);
+    }
+    for (int64_t i = 0; i < n; i++)
+        reciprocals[i] = 1 / e.a[i + i * n];
+    int64_t c = 0;
+    for (; c + ABREAST <= n; c += ABREAST)
+        write_inverse_columns(ABREAST, c, s, &e, rows, reciprocals);
+    for (; c < n; c++)
+        write_inverse_columns(1, c, s, &e, rows, reciprocals);
+    write_infos(s, &e);
+}
+
+/* Computes the groups of all matrices; `size`: of the result of one. */
+INLINE void compute_groups(const struct grd_small_elimination *s, int64_t size,
+                           void (*compute)(const struct grd_small_elimination *s, const int32_t *place))
+{
+    struct grd_small_elimination group = *s;
+    int32_t turned[SIZE];
+    places_by_columns(s->n, s->n, turned);
+    for (int64_t first = 0; first < s->count; first += LANES) {
+        group.count = at_most(s->count - first, LANES);
+        group.a = (const T *)s->a + first * s->n * s->n;
+        group.ret = (T *)s->ret + first * size;
+        group.ret_pivots = s->ret_pivots != NULL ? s->ret_pivots + first * s->n : NULL;
+        group.ret_info = s->ret_info != NULL ? s->ret_info + first : NULL;
+        compute(&group, s->by_rows ? turned : NULL);
+    }
+}
+
+static void factor_many(const struct grd_small_elimination *s)
+{
+    compute_groups(s, s->n * s->n, factor_group);
+}
+
+static void invert_many(const struct grd_small_elimination *s)
+{
+    compute_groups(s, s->n * s->n, invert_group);
+}
+
+static void determine_many(const struct grd_small_elimination *s)
+{
+    compute_groups(s, 1, determine_group);
+}
+
+static void solve_equations_many(const struct grd_small_elimination *s)
+{
+    compute_groups(s, s->n * s->k, solve_group);
+}
