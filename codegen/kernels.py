@@ -178,7 +178,7 @@ def rows_file(kind, members, operators):
 
 
 # Conversions: dtype -> the type of its elements and the element x of another dtype as one, by the functions of src/kernel/cpu/cast.c. Integers of another sign
-# are converted by the same loop where the bits are the same.
+# are converted by the same loop where the bits are the same. complex32 has no expression: it is made from complex64 by `convert_parts`.
 CASTS = {
     "bool": ("uint8_t", "to_bool(x)"),
     "uint8": ("uint8_t", "(uint8_t)to_int32(source(x))"),
@@ -193,6 +193,7 @@ CASTS = {
     "float8_e5m2": ("uint8_t", "grd_to_float8_e5m2((float)source(x))"),
     "float32": ("float", "(float)source(x)"),
     "float64": ("double", "(double)source(x)"),
+    "complex32": ("struct pair_complex32", None),
     "complex64": ("struct pair_complex64", "(struct pair_complex64){(float)source(x), (float)imaginary(x)}"),
     "complex128": ("struct pair_complex128", "(struct pair_complex128){(double)source(x), (double)imaginary(x)}"),
 }
@@ -223,9 +224,9 @@ def cast_rows():
     """The conversions to every dtype of one typed file."""
     text, rows = BANNER.format("a list of dtypes"), ""
     for dtype, (type, number) in CASTS.items():
-        text += fill(CAST_BLOCK, dtype=dtype, type=type, number=number)
+        text += fill(CAST_BLOCK, dtype=dtype, type=type, number=number) if number is not None else ""
         text += function(f"static void to_{dtype}_loop(int64_t n, char *const *data, const int64_t *strides, const void *params)",
-                         f"cast(n, data, strides, params, GRD_{dtype.upper()}, sizeof({type}), to_{dtype}_block);") + "\n"
+                         f"cast(n, data, strides, params, GRD_{dtype.upper()}, sizeof({type}), {f'to_{dtype}_block' if number is not None else 'NULL'});") + "\n"
     for dtype in [*CASTS, *SAME_BITS]:
         rows += f"[GRD_{dtype.upper()}] = CAST_IF({dtype}, to_{SAME_BITS.get(dtype, dtype)}_loop),\n"
     return text + fill(CAST_ROWS, rows=rows)

@@ -21,7 +21,7 @@ LAYOUT = ("object_type type_name keys itemsize dtype device device_index ndim st
           "storage_version meta_grad_fn node_name node_edges node_nedges edge_node edge_size autograd_key").split()
 # In the order of GRD_DTYPES in gradus/types.h: the name and the format of the struct module.
 DTYPES = [("none", ""), ("bool", "?"), ("uint8", "B"), ("int8", "b"), ("uint16", "H"), ("int16", "h"), ("uint32", "I"), ("int32", "i"), ("uint64", "Q"), ("int64", "q"),
-          ("float16", "e"), ("bfloat16", "bfloat16"), ("float32", "f"), ("float64", "d"), ("complex64", "ff"), ("complex128", "dd"), ("float8_e4m3fn", "B"),
+          ("float16", "e"), ("bfloat16", "bfloat16"), ("float32", "f"), ("float64", "d"), ("complex32", "ee"), ("complex64", "ff"), ("complex128", "dd"), ("float8_e4m3fn", "B"),
           ("float8_e5m2", "B"), ("qint8", "b"), ("quint8", "B"), ("qint32", "i")]
 DEVICES = ["none", "cpu", "meta"]
 

@@ -56,7 +56,7 @@ GRD_API grd_tensor *grd_named_tensor_find(grd_named_tensors_view tensors, const 
  * leaves the old file. Tensors on other devices are copied to the cpu, non-contiguous ones are packed; tensors that share memory are written
  * several times. A symbolic link at `path` stays and its target is replaced; permissions stay, those of a new file follow the umask.
  * False, with the error set: TypeError when a name or tensor is NULL; RuntimeError when a name occurs twice, is "__metadata__" or not UTF-8, when the
- * format does not have the dtype (complex128 and quantized ones), or a tensor has no data (meta); OSError when the system refuses. */
+ * format does not have the dtype (complex32, complex128 and quantized ones), or a tensor has no data (meta); OSError when the system refuses. */
 GRD_API bool grd_save(const char *path, grd_named_tensors_view tensors);
 /* Saves the tensors as grd_save does, with texts beside them, whose names differ. */
 GRD_API bool grd_save_with_metadata(const char *path, grd_named_tensors_view tensors, grd_named_texts_view metadata);

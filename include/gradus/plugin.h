@@ -20,7 +20,7 @@ GRD_BEGIN_DECLS
 
 /* The number of the interface between library and plug-in: what a plug-in is given and gives, struct layouts and enumerations included.
  * It is raised by every change that a plug-in would have to be compiled again for. */
-#define GRD_PLUGIN_INTERFACE 3
+#define GRD_PLUGIN_INTERFACE 4
 
 /* The descriptor that a plug-in exports. The first two members are the same in every interface, so that a plug-in of another can be named. */
 typedef struct grd_plugin {

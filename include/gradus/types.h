@@ -32,6 +32,7 @@ typedef struct grd_generator grd_generator;
     X(BFLOAT16, bfloat16, uint16_t, 2, FLOAT, float32)                                                                                     \
     X(FLOAT32, float32, float, 4, FLOAT, float32)                                                                                          \
     X(FLOAT64, float64, double, 8, FLOAT, float64)                                                                                         \
+    X(COMPLEX32, complex32, grd_complex32, 4, COMPLEX, complex64)                                                                          \
     X(COMPLEX64, complex64, grd_complex64, 8, COMPLEX, complex64)                                                                          \
     X(COMPLEX128, complex128, grd_complex128, 16, COMPLEX, complex128)                                                                     \
     X(FLOAT8_E4M3FN, float8_e4m3fn, uint8_t, 1, FLOAT, float32)                                                                            \
@@ -56,6 +57,10 @@ GRD_API int64_t grd_dtype_size(grd_dtype dtype);
 GRD_API bool grd_dtype_is_floating(grd_dtype dtype);
 GRD_API bool grd_dtype_is_complex(grd_dtype dtype);
 GRD_API bool grd_dtype_is_integer(grd_dtype dtype); /* bool is not an integer */
+/* The dtype of the parts of a complex dtype; any other dtype itself. */
+GRD_API grd_dtype grd_dtype_to_real(grd_dtype dtype);
+/* The complex dtype whose parts hold what a floating dtype holds: complex32 for float16, complex64 for bfloat16; any other dtype itself. */
+GRD_API grd_dtype grd_dtype_to_complex(grd_dtype dtype);
 /* The dtype both promote to, as torch.promote_types. */
 GRD_API grd_dtype grd_promote(grd_dtype a, grd_dtype b);
 /* True if a result of `from` may be written to a tensor of `to`, as torch.can_cast: bool, integers, real and complex numbers in this order. */

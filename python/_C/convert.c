@@ -198,6 +198,11 @@ PyObject *py_method_double(PyObject *self, PyObject *const *args, Py_ssize_t nar
     return convert_by_name("double", GRD_FLOAT64, same_device, self, args, nargs, names);
 }
 
+PyObject *py_method_chalf(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names)
+{
+    return convert_by_name("chalf", GRD_COMPLEX32, same_device, self, args, nargs, names);
+}
+
 PyObject *py_method_cfloat(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names)
 {
     return convert_by_name("cfloat", GRD_COMPLEX64, same_device, self, args, nargs, names);

@@ -81,7 +81,7 @@ static PyObject *finfo_new(PyTypeObject *type, PyObject *args, PyObject *named)
         return NULL;
     if (!grd_dtype_is_floating(dtype) && !grd_dtype_is_complex(dtype))
         return PyErr_Format(PyExc_TypeError, "torch.finfo() requires a floating point input type. Use torch.iinfo to handle 'torch.finfo'");
-    return new_info(type, dtype == GRD_COMPLEX64 ? GRD_FLOAT32 : dtype == GRD_COMPLEX128 ? GRD_FLOAT64 : dtype);
+    return new_info(type, grd_dtype_to_real(dtype));
 }
 
 static PyObject *finfo_eps(PyObject *self, void *Py_UNUSED(closure))

@@ -85,7 +85,7 @@ PyObject *py_method_format(PyObject *self, PyObject *format);
 /* convert.c */
 py_entry py_method_to, py_method_type, py_method_type_as, py_method_cpu, py_method_cuda;
 py_entry py_method_bool, py_method_byte, py_method_char, py_method_short, py_method_int, py_method_long, py_method_half, py_method_bfloat16,
-    py_method_float, py_method_double, py_method_cfloat, py_method_cdouble;
+    py_method_float, py_method_double, py_method_chalf, py_method_cfloat, py_method_cdouble;
 /* create.c */
 py_entry py_method_new_tensor, py_method_new_empty, py_method_new_empty_strided, py_method_new_zeros, py_method_new_ones,
     py_method_new_full;

@@ -161,7 +161,7 @@ static bool add_kinds(PyObject *object, int64_t depth, struct kinds *kinds)
 
 static grd_dtype dtype_of_kinds(const struct kinds *kinds)
 {
-    const grd_dtype real = grd_default_dtype(), complex = real == GRD_FLOAT64 ? GRD_COMPLEX128 : GRD_COMPLEX64;
+    const grd_dtype real = grd_default_dtype(), complex = grd_dtype_to_complex(real);
     const grd_dtype dtypes[] = {GRD_BOOL, GRD_INT64, real, complex};
     grd_dtype dtype = kinds->blocks;
     for (int i = ELEMENT_BOOL; i <= ELEMENT_COMPLEX; i++)

@@ -105,6 +105,7 @@ float16: _dtype
 bfloat16: _dtype
 float32: _dtype
 float64: _dtype
+complex32: _dtype
 complex64: _dtype
 complex128: _dtype
 float8_e4m3fn: _dtype
@@ -118,6 +119,7 @@ double: _dtype
 short: _dtype
 int: _dtype
 long: _dtype
+chalf: _dtype
 cfloat: _dtype
 cdouble: _dtype
 strided: _layout
@@ -536,6 +538,7 @@ class Tensor:
     def bfloat16(self, *, memory_format: _memory_format | None = None) -> Tensor: ...
     def float(self, *, memory_format: _memory_format | None = None) -> Tensor: ...
     def double(self, *, memory_format: _memory_format | None = None) -> Tensor: ...
+    def chalf(self, *, memory_format: _memory_format | None = None) -> Tensor: ...
     def cfloat(self, *, memory_format: _memory_format | None = None) -> Tensor: ...
     def cdouble(self, *, memory_format: _memory_format | None = None) -> Tensor: ...
     def cpu(self, *, memory_format: _memory_format | None = None) -> Tensor: ...

@@ -329,6 +329,7 @@ PyMethodDef py_tensor_methods[] = {
     PY_ENTRY("bfloat16", py_method_bfloat16, "bfloat16($self, *, memory_format=None)\n--\n\nAs torch.bfloat16." FORMAT),
     PY_ENTRY("float", py_method_float, "float($self, *, memory_format=None)\n--\n\nAs torch.float32." FORMAT),
     PY_ENTRY("double", py_method_double, "double($self, *, memory_format=None)\n--\n\nAs torch.float64." FORMAT),
+    PY_ENTRY("chalf", py_method_chalf, "chalf($self, *, memory_format=None)\n--\n\nAs torch.complex32." FORMAT),
     PY_ENTRY("cfloat", py_method_cfloat, "cfloat($self, *, memory_format=None)\n--\n\nAs torch.complex64." FORMAT),
     PY_ENTRY("cdouble", py_method_cdouble, "cdouble($self, *, memory_format=None)\n--\n\nAs torch.complex128." FORMAT),
     PY_ENTRY("cpu", py_method_cpu, "cpu($self, *, memory_format=None)\n--\n\nThe tensor on the cpu: itself when it is there." FORMAT),

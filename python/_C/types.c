@@ -92,6 +92,7 @@ static const struct {
     [GRD_BFLOAT16] = {"BFloat16", "bf16"},
     [GRD_FLOAT32] = {"Float", "f32"},
     [GRD_FLOAT64] = {"Double", "f64"},
+    [GRD_COMPLEX32] = {"ComplexHalf", "c32"},
     [GRD_COMPLEX64] = {"ComplexFloat", "c64"},
     [GRD_COMPLEX128] = {"ComplexDouble", "c128"},
     [GRD_FLOAT8_E4M3FN] = {"Float8_e4m3fn", "f8e4m3fn"},
@@ -105,8 +106,8 @@ static const struct {
     const char *name;
     grd_dtype dtype;
 } dtype_aliases[] = {
-    {"half", GRD_FLOAT16}, {"float", GRD_FLOAT32}, {"double", GRD_FLOAT64},   {"short", GRD_INT16},
-    {"int", GRD_INT32},    {"long", GRD_INT64},    {"cfloat", GRD_COMPLEX64}, {"cdouble", GRD_COMPLEX128},
+    {"half", GRD_FLOAT16}, {"float", GRD_FLOAT32},   {"double", GRD_FLOAT64},   {"short", GRD_INT16},        {"int", GRD_INT32},
+    {"long", GRD_INT64},   {"chalf", GRD_COMPLEX32}, {"cfloat", GRD_COMPLEX64}, {"cdouble", GRD_COMPLEX128},
 };
 
 PyObject *py_dtype(grd_dtype dtype)
@@ -188,23 +189,15 @@ static PyObject *dtype_abbr(PyObject *self, void *Py_UNUSED(closure))
 
 static PyObject *dtype_to_real(PyObject *self, PyObject *Py_UNUSED(none))
 {
-    const grd_dtype dtype = dtype_of(self);
-    return py_dtype(dtype == GRD_COMPLEX64 ? GRD_FLOAT32 : dtype == GRD_COMPLEX128 ? GRD_FLOAT64 : dtype);
+    return py_dtype(grd_dtype_to_real(dtype_of(self)));
 }
 
 static PyObject *dtype_to_complex(PyObject *self, PyObject *Py_UNUSED(none))
 {
-    switch (dtype_of(self)) {
-    case GRD_BFLOAT16:
-    case GRD_FLOAT32:
-    case GRD_COMPLEX64:
-        return py_dtype(GRD_COMPLEX64);
-    case GRD_FLOAT64:
-    case GRD_COMPLEX128:
-        return py_dtype(GRD_COMPLEX128);
-    default:
-        return PyErr_Format(PyExc_RuntimeError, "Unknown Complex ScalarType for %s", py_dtype_tensor_name(dtype_of(self)));
-    }
+    const grd_dtype dtype = dtype_of(self), complex = grd_dtype_to_complex(dtype);
+    if (!grd_dtype_is_complex(complex) || dtype == GRD_FLOAT8_E4M3FN || dtype == GRD_FLOAT8_E5M2)
+        return PyErr_Format(PyExc_RuntimeError, "Unknown Complex ScalarType for %s", py_dtype_tensor_name(dtype));
+    return py_dtype(complex);
 }
 
 static PyMethodDef dtype_methods[] = {

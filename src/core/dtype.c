@@ -41,6 +41,7 @@ const char *grd_dtype_type_name(grd_dtype dtype)
         [GRD_BFLOAT16] = "BFloat16",
         [GRD_FLOAT32] = "Float",
         [GRD_FLOAT64] = "Double",
+        [GRD_COMPLEX32] = "ComplexHalf",
         [GRD_COMPLEX64] = "ComplexFloat",
         [GRD_COMPLEX128] = "ComplexDouble",
         [GRD_FLOAT8_E4M3FN] = "Float8_e4m3fn",
@@ -69,6 +70,7 @@ const char *grd_dtype_c_name(grd_dtype dtype)
         [GRD_BFLOAT16] = "c10::BFloat16",
         [GRD_FLOAT32] = "float",
         [GRD_FLOAT64] = "double",
+        [GRD_COMPLEX32] = "c10::complex<c10::Half>",
         [GRD_COMPLEX64] = "c10::complex<float>",
         [GRD_COMPLEX128] = "c10::complex<double>",
     };
@@ -98,14 +100,23 @@ bool grd_dtype_is_integer(grd_dtype dtype)
 
 grd_dtype grd_dtype_to_real(grd_dtype dtype)
 {
-    return dtype == GRD_COMPLEX64 ? GRD_FLOAT32 : dtype == GRD_COMPLEX128 ? GRD_FLOAT64 : dtype;
+    switch (dtype) {
+    case GRD_COMPLEX32:
+        return GRD_FLOAT16;
+    case GRD_COMPLEX64:
+        return GRD_FLOAT32;
+    case GRD_COMPLEX128:
+        return GRD_FLOAT64;
+    default:
+        return dtype;
+    }
 }
 
 grd_dtype grd_dtype_to_complex(grd_dtype dtype)
 {
     if (!grd_dtype_is_floating(dtype))
         return dtype;
-    return dtype == GRD_FLOAT64 ? GRD_COMPLEX128 : GRD_COMPLEX64;
+    return dtype == GRD_FLOAT64 ? GRD_COMPLEX128 : dtype == GRD_FLOAT16 ? GRD_COMPLEX32 : GRD_COMPLEX64;
 }
 
 grd_dtype grd_default_dtype(void)
@@ -179,7 +190,7 @@ grd_dtype grd_promote(grd_dtype a, grd_dtype b)
         return GRD_INT16;
     if (low == GRD_FLOAT16 && high == GRD_BFLOAT16)
         return GRD_FLOAT32;
-    if (low == GRD_FLOAT64 && high == GRD_COMPLEX64)
-        return GRD_COMPLEX128;
+    if (info(low)->category == GRD_CATEGORY_FLOAT && info(high)->category == GRD_CATEGORY_COMPLEX)
+        return grd_dtype_to_complex(grd_promote(low, grd_dtype_to_real(high)));
     return high;
 }

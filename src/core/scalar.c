@@ -77,7 +77,9 @@ static void write_double(double x, grd_dtype dtype, void *element)
 
 static void write_complex(double re, double im, grd_dtype dtype, void *element)
 {
-    if (dtype == GRD_COMPLEX64)
+    if (dtype == GRD_COMPLEX32)
+        memcpy(element, &(grd_complex32){grd_to_float16((float)re), grd_to_float16((float)im)}, sizeof(grd_complex32));
+    else if (dtype == GRD_COMPLEX64)
         memcpy(element, &(grd_complex64){(float)re, (float)im}, sizeof(grd_complex64));
     else
         memcpy(element, &(grd_complex128){re, im}, sizeof(grd_complex128));
@@ -141,6 +143,7 @@ grd_scalar grd_scalar_read(const void *element, grd_dtype dtype)
         uint64_t bits;
         float f;
         double d;
+        grd_complex32 h;
         grd_complex64 c;
         grd_complex128 z;
     } x;
@@ -160,6 +163,8 @@ grd_scalar grd_scalar_read(const void *element, grd_dtype dtype)
         return grd_float(x.f);
     case GRD_FLOAT64:
         return grd_float(x.d);
+    case GRD_COMPLEX32:
+        return grd_complex_number(grd_from_float16(x.h.re), grd_from_float16(x.h.im));
     case GRD_COMPLEX64:
         return grd_complex_number(x.c.re, x.c.im);
     case GRD_COMPLEX128:

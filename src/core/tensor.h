@@ -106,6 +106,9 @@ struct grd_dtype_info {
 };
 extern const struct grd_dtype_info grd_dtype_table[GRD_DTYPE_COUNT];
 
+typedef struct grd_complex32 {
+    uint16_t re, im; /* float16 */
+} grd_complex32;
 typedef struct grd_complex64 {
     float re, im;
 } grd_complex64;
@@ -116,9 +119,6 @@ typedef struct grd_complex128 {
 /* As PyTorch's errors call it: "Float", "Long", "ComplexDouble". */
 const char *grd_dtype_type_name(grd_dtype dtype);
 const char *grd_dtype_c_name(grd_dtype dtype); /* "c10::Half": the name in C++, which some texts of PyTorch have */
-/* The real dtype of a complex one's parts, the complex one of a real one; others unchanged. */
-grd_dtype grd_dtype_to_real(grd_dtype dtype);
-grd_dtype grd_dtype_to_complex(grd_dtype dtype);
 static inline bool grd_scalar_is_integral(grd_scalar s)
 {
     return s.kind == GRD_SCALAR_INT || s.kind == GRD_SCALAR_BOOL || s.kind == GRD_SCALAR_UINT;

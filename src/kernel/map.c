@@ -247,26 +247,29 @@ static inline void map(int64_t n, char *const *data, const int64_t *strides, con
 /* A piece at a time, between conversions. Operands of bool go to the kernel as they are. */
 static __attribute__((noinline)) void map_half(int64_t n, char *const *data, const int64_t *strides, const struct grd_map *m)
 {
-    grd_loop_kernel *const widen = grd_kernels->cast[m->half][GRD_FLOAT32], *const narrow = grd_kernels->cast[GRD_FLOAT32][m->half];
+    const grd_dtype wide = grd_computed_dtype(m->half);
+    grd_loop_kernel *const widen = grd_kernels->cast[m->half][wide], *const narrow = grd_kernels->cast[wide][m->half];
     const struct grd_map_kernel *kernel = m->kernel;
-    enum { HALVES = 2 * PIECE }; /* few buffers are in use, and three calls are made for each piece */
-    _Alignas(64) float buffers[GRD_MAP_OPERANDS][HALVES];
+    const int64_t size = wide == GRD_COMPLEX64 ? 2 * sizeof(float) : sizeof(float);
+    enum { NUMBERS = 2 * PIECE }; /* few buffers are in use, and three calls are made for each piece */
+    _Alignas(64) float buffers[GRD_MAP_OPERANDS][NUMBERS];
+    const int64_t most = NUMBERS * (int64_t)sizeof(float) / size;
     char *at[GRD_MAP_OPERANDS];
     int64_t steps[GRD_MAP_OPERANDS];
-    for (int64_t start = 0; start < n; start += HALVES) {
-        const int64_t count = at_most(n - start, HALVES);
+    for (int64_t start = 0; start < n; start += most) {
+        const int64_t count = at_most(n - start, most);
         uint32_t rest = kernel->sizes;
         for (int k = 0; rest != 0; k++, rest >>= 8) {
-            const bool converted = (rest & 0xff) == sizeof(float);
+            const bool converted = (rest & 0xff) == size;
             char *const here = data[k] + start * strides[k];
             at[k] = converted ? (char *)buffers[k] : here;
-            steps[k] = converted ? (int64_t)sizeof(float) : strides[k];
+            steps[k] = converted ? size : strides[k];
             if (k > 0 && converted && (strides[k] != 0 || start == 0))
-                widen(count, (char *const[]){at[k], here}, (const int64_t[]){sizeof(float), strides[k]}, NULL);
+                widen(count, (char *const[]){at[k], here}, (const int64_t[]){size, strides[k]}, NULL);
         }
         map(count, at, steps, kernel, m->params);
         if (at[0] == (char *)buffers[0])
-            narrow(count, (char *const[]){data[0] + start * strides[0], at[0]}, (const int64_t[]){strides[0], sizeof(float)}, NULL);
+            narrow(count, (char *const[]){data[0] + start * strides[0], at[0]}, (const int64_t[]){strides[0], size}, NULL);
     }
 }
 

@@ -14,13 +14,14 @@ enum { GRD_MAP_OPERANDS = 4 };
 struct grd_map {
     const struct grd_map_kernel *kernel;
     const void *params;
-    grd_dtype
-        half; /* float16 or bfloat16: the kernel is of float32, and its operands of that size are converted; otherwise GRD_DTYPE_NONE */
+    /* A half dtype: the kernel is of grd_computed_dtype(half), and its operands of that size are converted; otherwise GRD_DTYPE_NONE. */
+    grd_dtype half;
 };
 
+/* True for the dtypes that have few elementwise kernels of their own, or none: float16, bfloat16 and complex32. */
 static inline bool grd_map_is_half(grd_dtype dtype)
 {
-    return dtype == GRD_FLOAT16 || dtype == GRD_BFLOAT16;
+    return dtype == GRD_FLOAT16 || dtype == GRD_BFLOAT16 || dtype == GRD_COMPLEX32;
 }
 
 /* Calls the kernel of a struct grd_map. Contiguous operands go to the block kernel as they are, all at once. Others go through a buffer, a piece at a time: gathered before the

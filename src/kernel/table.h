@@ -65,7 +65,7 @@ struct grd_fft_row;           /* kernel/fft.h */
 struct grd_kernel_table {
     const char *isa;
     /* Elementwise: unary[dtype] is the row of that dtype, indexed by enum grd_unary_kernel (gen/unary_kernels.h). The rows of
-     * float16 and bfloat16 have few kernels: the others are those of float32, see kernel/map.h. */
+     * float16 and bfloat16 have few kernels, and complex32 has no row: the others are those of grd_computed_dtype, see kernel/map.h. */
     const struct grd_map_kernel *unary[GRD_DTYPE_COUNT];
     const struct grd_map_kernel *binary[GRD_DTYPE_COUNT];
     const struct grd_map_kernel *ternary[GRD_DTYPE_COUNT];
@@ -107,6 +107,12 @@ struct grd_kernel_table {
 
 /* The level in use (kernel/select.c). */
 extern const struct grd_kernel_table *grd_kernels __attribute__((visibility("hidden")));
+
+/* The dtype that arithmetic on `dtype` is done in: float32 for float16 and bfloat16, complex64 for complex32, otherwise `dtype` itself. */
+static inline grd_dtype grd_computed_dtype(grd_dtype dtype)
+{
+    return dtype == GRD_FLOAT16 || dtype == GRD_BFLOAT16 ? GRD_FLOAT32 : dtype == GRD_COMPLEX32 ? GRD_COMPLEX64 : dtype;
+}
 
 /* The conversion, or NULL. A quantized element is moved as the integer that stands for it, to and from that integer dtype: anything else
  * would need its scale. */

@@ -397,7 +397,7 @@ static bool locate_result(struct grd_plan *p)
 
 bool plan_index_put(struct grd_plan *p, grd_tensor *self, grd_tensors indices, grd_tensor *values, bool accumulate, grd_dims dims)
 {
-    const grd_dtype dtype = (grd_dtype)self->dtype, as = accumulate ? grd_sum_dtype(dtype) : dtype;
+    const grd_dtype dtype = (grd_dtype)self->dtype, as = accumulate ? grd_computed_dtype(dtype) : dtype;
     _Static_assert(sizeof(struct put) <= GRD_PLAN_STATE, "room in the plan");
     if (values->dtype != dtype)
         return grd_raise(GRD_ERROR_RUNTIME,

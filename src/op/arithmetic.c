@@ -84,7 +84,7 @@ bool grd_check_numbers(grd_tensor *self, grd_tensor *other)
 bool grd_check_factor(grd_tensors tensors, grd_scalar value)
 {
     const grd_dtype dtype = grd_result_type(tensors.data, (int)tensors.n);
-    return fits(value, grd_map_is_half(dtype) ? GRD_FLOAT32 : dtype); /* which half types are computed in */
+    return fits(value, grd_computed_dtype(dtype));
 }
 
 /* ---- pow ------------------------------------------------------------------------------------------------------------------------------- */

@@ -13,11 +13,6 @@
 
 /* ---- Plans --------------------------------------------------------------------------------------------------------------------------- */
 
-static grd_dtype computed_in(grd_dtype dtype)
-{
-    return dtype == GRD_FLOAT16 || dtype == GRD_BFLOAT16 ? GRD_FLOAT32 : dtype;
-}
-
 /* Returns the sizes of the query's batch followed by `rows` and, unless it is negative, `columns`, written to ret_sizes. */
 static grd_dims sizes_with(const grd_tensor *query, int64_t rows, int64_t columns, int64_t *ret_sizes)
 {
@@ -44,7 +39,7 @@ static bool check_matrices(const grd_tensor *query, const grd_tensor *key, const
                          grd_list_text(grd_sizes(key)), grd_list_text(grd_sizes(value)));
     if (query->dtype != key->dtype || query->dtype != value->dtype)
         return grd_raise(GRD_ERROR_RUNTIME, "query, key and value must have the same dtype");
-    return grd_kernels->attention[computed_in((grd_dtype)query->dtype)] != NULL ||
+    return grd_kernels->attention[grd_computed_dtype((grd_dtype)query->dtype)] != NULL ||
            grd_raise_no_kernel("attention", (grd_dtype)query->dtype);
 }
 
@@ -82,7 +77,7 @@ static bool plan_operands(struct grd_plan *p, grd_tensor *query, grd_tensor *key
     struct grd_attention *x = grd_attention_of(p);
     const int n = query->ndim;
     int64_t sizes[GRD_MAX_DIMS];
-    *x = (struct grd_attention){.dtype = computed_in((grd_dtype)query->dtype),
+    *x = (struct grd_attention){.dtype = grd_computed_dtype((grd_dtype)query->dtype),
                                 .heads = grd_sizes_product(query->sizes, n - 2),
                                 .queries = query->sizes[n - 2],
                                 .keys = key->sizes[n - 2],
@@ -174,7 +169,7 @@ static bool check_arguments(const grd_tensor *query, const grd_tensor *key, cons
                          "Expected attn_mask dtype to be bool or float or to match query dtype, but got attn_mask.dtype: %s and  "
                          "query.dtype: %s instead.",
                          grd_dtype_c_name((grd_dtype)mask->dtype), grd_dtype_c_name(dtype));
-    if (!grd_dtype_is_integral(dtype) && grd_kernels->attention[computed_in(dtype)] == NULL)
+    if (!grd_dtype_is_integral(dtype) && grd_kernels->attention[grd_computed_dtype(dtype)] == NULL)
         return grd_raise(GRD_ERROR_NOT_IMPLEMENTED, "\"softmax_lastdim_kernel_impl\" not implemented for '%s'", grd_dtype_type_name(dtype));
     return (dropout_p >= 0 && dropout_p <= 1) ||
            grd_raise(GRD_ERROR_RUNTIME, "dropout probability has to be between 0 and 1, but got %g", dropout_p);

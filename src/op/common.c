@@ -106,6 +106,7 @@ const struct grd_limits grd_limits[GRD_DTYPE_COUNT] = {
     [GRD_BFLOAT16] = {"c10::BFloat16", 8, 0x1.fep127},
     [GRD_FLOAT32] = {"float", FLT_MANT_DIG, FLT_MAX},
     [GRD_FLOAT64] = {"double", DBL_MANT_DIG, DBL_MAX},
+    [GRD_COMPLEX32] = {"c10::complex<c10::Half>", 11, 65504},
     [GRD_COMPLEX64] = {"c10::complex<float>", FLT_MANT_DIG, FLT_MAX},
     [GRD_COMPLEX128] = {"c10::complex<double>", DBL_MANT_DIG, DBL_MAX},
 };

@@ -88,10 +88,16 @@ bool plan_view_as_real(struct grd_view *v, grd_tensor *self)
     return true;
 }
 
+/* True for the real dtypes of which two numbers are an element of a complex dtype. */
+static bool is_part(grd_dtype dtype)
+{
+    return dtype == GRD_FLOAT16 || dtype == GRD_FLOAT32 || dtype == GRD_FLOAT64;
+}
+
 bool plan_view_as_complex(struct grd_view *v, grd_tensor *self)
 {
     const grd_dtype dtype = (grd_dtype)self->dtype;
-    if (dtype != GRD_FLOAT32 && dtype != GRD_FLOAT64)
+    if (!is_part(dtype))
         return grd_raise(GRD_ERROR_RUNTIME,
                          "view_as_complex is only supported for half, float and double tensors, but got a tensor of scalar type: %s",
                          grd_dtype_type_name(dtype));
@@ -119,8 +125,8 @@ bool plan_view_as_complex(struct grd_view *v, grd_tensor *self)
 bool plan_complex(struct grd_plan *p, grd_tensor *real, grd_tensor *imag)
 {
     const grd_dtype dtype = (grd_dtype)real->dtype;
-    if ((dtype != GRD_FLOAT32 && dtype != GRD_FLOAT64) || imag->dtype != dtype)
-        return grd_raise(GRD_ERROR_RUNTIME, "Expected both inputs to be Float or Double tensors but got %s and %s",
+    if (!is_part(dtype) || imag->dtype != dtype)
+        return grd_raise(GRD_ERROR_RUNTIME, "Expected both inputs to be Half, Float or Double tensors but got %s and %s",
                          grd_dtype_type_name(dtype), grd_dtype_type_name((grd_dtype)imag->dtype));
     return grd_plan_reads(p, real) && grd_plan_reads(p, imag) &&
            grd_iter_plan_result(grd_tensors(real, imag), grd_dtype_to_complex(dtype), &p->planned[p->nresults++]);

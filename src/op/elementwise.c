@@ -29,12 +29,12 @@ static inline const struct grd_map_kernel *kernel_of(const struct grd_elementwis
     return row != NULL && row[op->kernel].block != NULL ? &row[op->kernel] : NULL;
 }
 
-/* How the operator is computed for a dtype; the kernel is NULL where it is not. What has no kernel of a half type is computed by that of float32. */
+/* How the operator is computed for a dtype; the kernel is NULL where it is not. What has no kernel of a half type is computed by that of grd_computed_dtype. */
 static inline struct grd_map map_for(const struct grd_elementwise *op, grd_dtype dtype, const grd_scalar *params)
 {
     const struct grd_map_kernel *const kernel = kernel_of(op, dtype);
     if (kernel == NULL && grd_map_is_half(dtype))
-        return (struct grd_map){kernel_of(op, GRD_FLOAT32), params, dtype};
+        return (struct grd_map){kernel_of(op, grd_computed_dtype(dtype)), params, dtype};
     return (struct grd_map){kernel, params, GRD_DTYPE_NONE};
 }
 
@@ -140,12 +140,12 @@ static bool counts_as_number(const grd_tensor *t, const grd_tensor *half, int te
     return counts && t->device == GRD_DEVICE_CPU && t->data != NULL && grd_category_of((grd_dtype)t->dtype) <= GRD_CATEGORY_FLOAT;
 }
 
-/* The number is not rounded to the half type, as in PyTorch: it is a parameter of another kernel. NULL for any other call. */
+/* The number is not rounded to a real half type, as in PyTorch: it is a parameter of another kernel. NULL for any other call. */
 static grd_tensor *run_by_number(const struct grd_elementwise *op, grd_tensor *out, grd_tensor *const *inputs)
 {
     const bool first = op->commutes && grd_has(inputs[0], GRD_FLAG_NUMBER);
     grd_tensor *const *tensors = inputs + first;
-    if (GRD_LIKELY(!grd_map_is_half((grd_dtype)tensors[0]->dtype)))
+    if (GRD_LIKELY(!grd_map_is_half((grd_dtype)tensors[0]->dtype)) || tensors[0]->dtype == GRD_COMPLEX32)
         return NULL;
     const grd_tensor *number = inputs[first ? 0 : op->inputs - 1];
     const int n = op->number->inputs;

@@ -76,7 +76,7 @@ bool plan_hidden_embedding_backward(struct grd_plan *p, grd_tensor *grad, grd_di
                                     bool scale_grad_by_freq)
 {
     (void)padding_idx;
-    const grd_dtype dtype = grd_sum_dtype(grad->dtype);
+    const grd_dtype dtype = grd_computed_dtype(grad->dtype);
     if (!check_embedding(sizes, indices))
         return false;
     if (grad->ndim != indices->ndim + 1 || grad->sizes[indices->ndim] != sizes.data[1] ||

@@ -137,10 +137,20 @@ static bool plan_transform(struct grd_plan *p, grd_tensor *self, grd_dtype dtype
     return grd_shape_numel(sizes, &numel) && grd_plan_reads(p, self) && grd_plan_strided(p, sizes, layout.strides, dtype);
 }
 
+/* True if the transforms have kernels for the numbers of `dtype`. */
+static bool check_kernels(grd_dtype dtype)
+{
+    const grd_dtype real = grd_dtype_to_real(dtype);
+    return grd_kernels->fft[real] != NULL ||
+           grd_raise(GRD_ERROR_RUNTIME, "MKL FFT doesn't support tensors of type: %s", grd_dtype_type_name(real));
+}
+
 static bool check_complex(const grd_tensor *self)
 {
-    return grd_dtype_is_complex((grd_dtype)self->dtype) ||
-           grd_raise(GRD_ERROR_RUNTIME, "Only supports complex dtypes, but found: %s", grd_dtype_type_name((grd_dtype)self->dtype));
+    const grd_dtype dtype = (grd_dtype)self->dtype;
+    if (!grd_dtype_is_complex(dtype))
+        return grd_raise(GRD_ERROR_RUNTIME, "Only supports complex dtypes, but found: %s", grd_dtype_type_name(dtype));
+    return check_kernels(dtype);
 }
 
 static struct request *open_request(struct grd_plan *p, enum direction direction, bool is_inverse, int64_t normalization)
@@ -167,8 +177,8 @@ bool plan_hidden_fft_r2c(struct grd_plan *p, grd_tensor *self, grd_dims dim, int
     const grd_dtype dtype = (grd_dtype)self->dtype;
     if (!grd_dtype_is_floating(dtype))
         return grd_raise(GRD_ERROR_RUNTIME, "Only supports floating-point dtypes, but found: %s", grd_dtype_type_name(dtype));
-    if (grd_kernels->fft[dtype] == NULL)
-        return grd_raise(GRD_ERROR_RUNTIME, "MKL FFT doesn't support tensors of type: %s", grd_dtype_type_name(dtype));
+    if (!check_kernels(dtype))
+        return false;
     if (dim.n == 0)
         return grd_raise(GRD_ERROR_RUNTIME, "_fft_r2c must transform at least one axis");
     if (!read_dims(r, self, dim))

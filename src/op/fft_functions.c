@@ -44,7 +44,7 @@ static bool wrap_dim(const grd_tensor *self, int64_t dim, int64_t *ret_dim)
 grd_tensor *grd_fft_input(grd_tensor *self, bool complex)
 {
     const grd_dtype dtype = grd_dtype_to_float((grd_dtype)self->dtype);
-    if (grd_kernels->fft[grd_dtype_to_real(dtype)] == NULL) {
+    if (grd_kernels->fft[grd_dtype_to_real(dtype)] == NULL && !grd_dtype_is_complex(dtype)) {
         grd_raise(GRD_ERROR_RUNTIME, "Unsupported dtype %s", grd_dtype_type_name(dtype));
         return grd_failed;
     }

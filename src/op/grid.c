@@ -74,8 +74,7 @@ static bool take_grid(struct grd_plan *p, grd_dims input, const grd_tensor *valu
     if (grid->dtype != values->dtype)
         return grd_raise(GRD_ERROR_RUNTIME, "grid_sampler(): expected input and grid to have same dtype, but input has %s and grid has %s",
                          grd_dtype_type_name(dtype), grd_dtype_type_name((grd_dtype)grid->dtype));
-    *x = (struct grid){.samples = input.data[0],
-                       .kernels = grd_kernels->grid[dtype == GRD_FLOAT16 || dtype == GRD_BFLOAT16 ? GRD_FLOAT32 : dtype]};
+    *x = (struct grid){.samples = input.data[0], .kernels = grd_kernels->grid[grd_computed_dtype(dtype)]};
     x->kernel = (struct grd_grid){.channels = input.data[1],
                                   .sizes = {1, 1, 1},
                                   .dims = (int)dims,
@@ -89,13 +88,13 @@ static bool take_grid(struct grd_plan *p, grd_dims input, const grd_tensor *valu
 
 static bool plan_written(struct grd_plan *p, grd_dims sizes, grd_dtype dtype)
 {
-    return grd_plan_result(p, sizes, dtype) && grd_plan_computed_in(p, dtype == GRD_FLOAT16 || dtype == GRD_BFLOAT16 ? GRD_FLOAT32 : dtype);
+    return grd_plan_result(p, sizes, dtype) && grd_plan_computed_in(p, grd_computed_dtype(dtype));
 }
 
 static bool read_computed(struct grd_plan *p, grd_tensor *t)
 {
     const grd_dtype dtype = (grd_dtype)t->dtype;
-    return grd_plan_reads_as(p, t, dtype == GRD_FLOAT16 || dtype == GRD_BFLOAT16 ? GRD_FLOAT32 : dtype);
+    return grd_plan_reads_as(p, t, grd_computed_dtype(dtype));
 }
 
 /* ---- Samples --------------------------------------------------------------------------------------------------------------------------- */

@@ -257,16 +257,11 @@ void grd_indexed_slices(struct grd_indexed *x, const grd_tensor *places, int ope
     x->strides[operand][dim] = 0;
 }
 
-/* ---- Kernels and dtypes -------------------------------------------------------------------------------------------------- */
+/* ---- Kernels ------------------------------------------------------------------------------------------------------------- */
 
 grd_loop_kernel *grd_kernel_of_size(grd_loop_kernel *const *kernels, const grd_tensor *t)
 {
     return kernels[grd_index_size(t->itemsize)];
-}
-
-grd_dtype grd_sum_dtype(grd_dtype dtype)
-{
-    return dtype == GRD_FLOAT16 || dtype == GRD_BFLOAT16 ? GRD_FLOAT32 : dtype;
 }
 
 /* ---- Operators along one dimension ---------------------------------------------------------------------------------------- */

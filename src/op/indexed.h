@@ -57,9 +57,6 @@ void grd_indexed_run(struct grd_indexed *x);
 
 /* The kernel for elements as large as those of t. */
 grd_loop_kernel *grd_kernel_of_size(grd_loop_kernel *const *kernels, const grd_tensor *t);
-/* The dtype of sums: those of float16 and bfloat16 are kept in float32 until the last term is in, as PyTorch does. An operator that
- * adds therefore works on float32 copies and converts its result once. */
-grd_dtype grd_sum_dtype(grd_dtype dtype);
 
 /* ---- Operators along one dimension -------------------------------------------------------------------------------------------- */
 

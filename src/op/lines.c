@@ -56,7 +56,7 @@ grd_dtype grd_lines_dtype(grd_dtype dtype)
     case GRD_CATEGORY_COMPLEX:
         return GRD_COMPLEX128;
     case GRD_CATEGORY_FLOAT:
-        return dtype == GRD_FLOAT16 || dtype == GRD_BFLOAT16 ? GRD_FLOAT32 : dtype;
+        return grd_computed_dtype(dtype);
     default:
         return GRD_INT64;
     }

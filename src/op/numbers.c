@@ -145,14 +145,15 @@ static grd_tensor *log_sum(grd_tensor *self, grd_tensor *other, double base_log)
     return is_complex ? sum : grd_where(grd_isnan(self), self, grd_where(grd_isnan(other), other, sum));
 }
 
-/* log_sum with half types computed in float32, and the strides of an elementwise result. */
+/* log_sum with half types computed in a wider dtype, and the strides of an elementwise result. */
 static grd_tensor *finished_log_sum(grd_tensor *self, grd_tensor *other, double base_log)
 {
     const grd_dtype dtype = grd_result_type((grd_tensor *const[]){self, other}, 2);
     grd_tensor *sum;
-    if (dtype == GRD_FLOAT16 || dtype == GRD_BFLOAT16) {
-        grd_tensor *a = grd_to(grd_to(self, .dtype = dtype), .dtype = GRD_FLOAT32);
-        grd_tensor *b = grd_to(grd_to(other, .dtype = dtype), .dtype = GRD_FLOAT32);
+    const grd_dtype computed = grd_computed_dtype(dtype);
+    if (computed != dtype) {
+        grd_tensor *a = grd_to(grd_to(self, .dtype = dtype), .dtype = computed);
+        grd_tensor *b = grd_to(grd_to(other, .dtype = dtype), .dtype = computed);
         sum = grd_to(grd_pending() ? grd_failed : log_sum(a, b, base_log), .dtype = dtype);
     } else {
         sum = grd_pending() ? grd_failed : log_sum(self, other, base_log);

@@ -87,18 +87,12 @@ static bool check_values(const struct step *s)
 
 /* ---- There and back ------------------------------------------------------------------------------------------------------------- */
 
-/* The kernels have float32 and float64; numbers come in pairs in complex tensors. */
-static grd_dtype computed_in(grd_dtype dtype)
-{
-    return dtype == GRD_FLOAT16 || dtype == GRD_BFLOAT16 ? GRD_FLOAT32 : dtype;
-}
-
 /* True if the kernel can run over the memory of the tensors as it lies. */
 static bool are_alike(const struct group *g, int nroles)
 {
     const grd_tensor *param = g->original[GRD_OPTIM_PARAM];
     const grd_dims sizes = grd_dims_from(param->sizes, param->ndim);
-    if (grd_is_extra(grd_device_of(param)) || computed_in((grd_dtype)param->dtype) != (grd_dtype)param->dtype ||
+    if (grd_is_extra(grd_device_of(param)) || grd_computed_dtype((grd_dtype)param->dtype) != (grd_dtype)param->dtype ||
         !grd_shape_is_dense(sizes, param->strides))
         return false;
     for (int role = GRD_OPTIM_GRAD; role < nroles; role++) {
@@ -121,7 +115,7 @@ static bool bring_near(struct group *g, int nroles)
         }
         const grd_tensor *here = grd_on_cpu(t);
         if (!grd_pending())
-            g->near[role] = grd_clone_contiguous(here, computed_in((grd_dtype)t->dtype));
+            g->near[role] = grd_clone_contiguous(here, grd_computed_dtype((grd_dtype)t->dtype));
         if (!grd_pending() && grd_is_extra(grd_device_of(t)))
             g->rounded[role] = grd_new(grd_sizes(t), (grd_dtype)t->dtype, GRD_CPU);
     }

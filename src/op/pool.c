@@ -145,7 +145,7 @@ static grd_dtype working_dtype(const struct pool *x, grd_dtype dtype)
         return GRD_INT64;
     if (grd_sizes_product(x->windows.in, GRD_POOL_AXES) > INT32_MAX)
         return GRD_FLOAT64;
-    return dtype == GRD_FLOAT16 || dtype == GRD_BFLOAT16 ? GRD_FLOAT32 : dtype;
+    return grd_computed_dtype(dtype);
 }
 
 static bool take_kernels(struct pool *x, grd_dtype dtype, bool integers)

@@ -6,7 +6,7 @@
  *   packed   large: for each slab (a block of rows, of columns and of k, for as many matrices as the memory holds) both operands
  *            are packed first, by all threads, then all threads multiply pieces of the slab
  *
- * Dtypes without kernels of their own are converted as they are packed, and multiplied in a wider one: half types in float32 and
+ * Dtypes without kernels of their own are converted as they are packed, and multiplied in a wider one: half types in float32 or complex64 and
  * rounded once, small integers in 32 bits, which is the same modulo 2^bits. */
 #include "op/product.h"
 
@@ -50,16 +50,13 @@ static int64_t round_up(int64_t a, int64_t unit)
 grd_dtype grd_product_dtype(grd_dtype dtype)
 {
     switch (dtype) {
-    case GRD_FLOAT16:
-    case GRD_BFLOAT16:
-        return GRD_FLOAT32;
     case GRD_UINT8:
     case GRD_INT8:
     case GRD_UINT16:
     case GRD_INT16:
         return GRD_INT32;
     default:
-        return dtype;
+        return grd_computed_dtype(dtype);
     }
 }
 
@@ -259,7 +256,7 @@ static void pack_converted(const struct packed *s, int64_t k, int64_t columns, i
                            char *panel)
 {
     enum { MOST_COLUMNS = 64 };
-    _Alignas(64) char chunk[CHUNK * MOST_COLUMNS * 4];
+    _Alignas(64) char chunk[CHUNK * MOST_COLUMNS * sizeof(grd_complex64)];
     for (int64_t p = 0; p < k; p += CHUNK) {
         const int64_t rows = grd_least(k - p, CHUNK);
         const bool along_rows = llabs(column) <= llabs(row);
@@ -472,7 +469,7 @@ static void add_slots(const struct dot *d, int64_t n, const char *sums, char *re
 
 static void dot_converted(const struct dot *d, int64_t n, const char *x, const char *y, char *ret_sum)
 {
-    _Alignas(64) char chunks[2][DOT_CHUNK * 4], sums[DOT_PIECE / DOT_CHUNK][DOT_SLOT];
+    _Alignas(64) char chunks[2][DOT_CHUNK * sizeof(grd_complex64)], sums[DOT_PIECE / DOT_CHUNK][DOT_SLOT];
     int64_t count = 0;
     for (int64_t at = 0; at == 0 || at < n; at += DOT_CHUNK, count++) {
         const int64_t length = grd_least(n - at, DOT_CHUNK);

@@ -108,16 +108,11 @@ static bool size_tables(struct grd_plan *p, struct resample *x)
     return true;
 }
 
-static grd_dtype working_dtype(grd_dtype dtype)
-{
-    return dtype == GRD_FLOAT16 || dtype == GRD_BFLOAT16 ? GRD_FLOAT32 : dtype;
-}
-
 /* Checks and takes the arguments that both directions have: `self` is read, `in` and `out` are the sizes of images on the way forward. */
 static bool take_arguments(struct resample *x, const grd_tensor *self, grd_dims in, grd_dims out, const char *mode, grd_scalar scales_d,
                            grd_scalar scales_h, grd_scalar scales_w)
 {
-    const grd_dtype dtype = (grd_dtype)self->dtype, working = working_dtype(dtype);
+    const grd_dtype dtype = (grd_dtype)self->dtype, working = grd_computed_dtype(dtype);
     if (!take_mode(x, mode) || !take_sizes(x, in, out))
         return false;
     x->kernels = grd_kernels->resample[working];
@@ -166,7 +161,7 @@ static void size_pieces(struct grd_plan *p, struct resample *x)
 
 static bool plan_images(struct grd_plan *p, grd_tensor *self, grd_dims image, bool channels_last)
 {
-    const grd_dtype dtype = (grd_dtype)self->dtype, working = working_dtype(dtype);
+    const grd_dtype dtype = (grd_dtype)self->dtype, working = grd_computed_dtype(dtype);
     int64_t sizes[GRD_MAX_DIMS] = {self->sizes[0], self->sizes[1]};
     memcpy(sizes + 2, image.data, (size_t)image.n * sizeof *sizes);
     return grd_plan_reads_as(p, channels_last ? grd_composite_channels_last(self) : self, working) && !grd_pending() &&

@@ -73,7 +73,7 @@ static grd_tensor *scaled(grd_tensor *source, grd_scalar alpha)
 bool plan_index_add(struct grd_plan *p, grd_tensor *self, int64_t dim, grd_tensor *index, grd_tensor *source, grd_scalar alpha)
 {
     (void)alpha;
-    const grd_dtype dtype = grd_sum_dtype(self->dtype);
+    const grd_dtype dtype = grd_computed_dtype(self->dtype);
     grd_loop_kernel *kernel = grd_kernels->index->add[dtype];
     if (!grd_wrap_dim(self, dim, &dim) || !grd_check_index_source(self, dim, index, source))
         return false;
@@ -181,7 +181,7 @@ bool plan_scatter_value(struct grd_plan *p, grd_tensor *self, int64_t dim, grd_t
 
 bool plan_scatter_add(struct grd_plan *p, grd_tensor *self, int64_t dim, grd_tensor *index, grd_tensor *src)
 {
-    const grd_dtype dtype = grd_sum_dtype(self->dtype);
+    const grd_dtype dtype = grd_computed_dtype(self->dtype);
     grd_loop_kernel *kernel = grd_kernels->index->add[dtype];
     if (!grd_wrap_dim(self, dim, &dim) || !grd_check_scatter(self, dim, index, src))
         return false;

@@ -247,10 +247,10 @@ static void call_form(struct bytes *b, const char *name, const grd_value *args, 
 
 static grd_dtype take_dtype(struct bytes *b)
 {
-    static const grd_dtype dtypes[] = {GRD_FLOAT64, GRD_FLOAT32, GRD_INT64, GRD_BOOL,  GRD_FLOAT16,   GRD_BFLOAT16,
-                                       GRD_UINT8,   GRD_INT8,    GRD_INT32, GRD_INT16, GRD_COMPLEX64, GRD_COMPLEX128};
+    static const grd_dtype dtypes[] = {GRD_FLOAT64, GRD_FLOAT32, GRD_INT64, GRD_BOOL,      GRD_FLOAT16,    GRD_BFLOAT16, GRD_UINT8,
+                                       GRD_INT8,    GRD_INT32,   GRD_INT16, GRD_COMPLEX64, GRD_COMPLEX128, GRD_COMPLEX32};
     const int64_t choice = take_below(b, 24);
-    return dtypes[choice < 12 ? choice : choice < 18 ? 0 : choice < 20 ? 1 : 2];
+    return dtypes[choice < 13 ? choice : choice < 18 ? 0 : choice < 20 ? 1 : 2];
 }
 
 static double take_value(struct bytes *b)

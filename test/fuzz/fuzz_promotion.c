@@ -11,10 +11,10 @@ static const struct model {
     enum category category;
     int first, second;
 } models[] = {
-    {GRD_BOOL, BOOLEAN, 1, 0},       {GRD_INT8, INTEGRAL, 7, 8},      {GRD_UINT8, INTEGRAL, 8, 0},       {GRD_INT16, INTEGRAL, 15, 16},
-    {GRD_UINT16, INTEGRAL, 16, 0},   {GRD_INT32, INTEGRAL, 31, 32},   {GRD_UINT32, INTEGRAL, 32, 0},     {GRD_INT64, INTEGRAL, 63, 64},
-    {GRD_UINT64, INTEGRAL, 64, 0},   {GRD_FLOAT16, FLOATING, 5, 10},  {GRD_BFLOAT16, FLOATING, 8, 7},    {GRD_FLOAT32, FLOATING, 8, 23},
-    {GRD_FLOAT64, FLOATING, 11, 52}, {GRD_COMPLEX64, COMPLEX, 8, 23}, {GRD_COMPLEX128, COMPLEX, 11, 52},
+    {GRD_BOOL, BOOLEAN, 1, 0},       {GRD_INT8, INTEGRAL, 7, 8},      {GRD_UINT8, INTEGRAL, 8, 0},     {GRD_INT16, INTEGRAL, 15, 16},
+    {GRD_UINT16, INTEGRAL, 16, 0},   {GRD_INT32, INTEGRAL, 31, 32},   {GRD_UINT32, INTEGRAL, 32, 0},   {GRD_INT64, INTEGRAL, 63, 64},
+    {GRD_UINT64, INTEGRAL, 64, 0},   {GRD_FLOAT16, FLOATING, 5, 10},  {GRD_BFLOAT16, FLOATING, 8, 7},  {GRD_FLOAT32, FLOATING, 8, 23},
+    {GRD_FLOAT64, FLOATING, 11, 52}, {GRD_COMPLEX32, COMPLEX, 5, 10}, {GRD_COMPLEX64, COMPLEX, 8, 23}, {GRD_COMPLEX128, COMPLEX, 11, 52},
 };
 enum { MODELS = sizeof models / sizeof *models };
 
@@ -97,7 +97,7 @@ static int category_of(grd_dtype dtype)
 
 static grd_dtype to_complex(grd_dtype dtype)
 {
-    return dtype == GRD_FLOAT64 ? GRD_COMPLEX128 : GRD_COMPLEX64;
+    return dtype == GRD_FLOAT64 ? GRD_COMPLEX128 : dtype == GRD_FLOAT16 ? GRD_COMPLEX32 : GRD_COMPLEX64;
 }
 
 /* `high` decides unless `low` is of a higher category: then the result has low's category and, of floats, high's precision. */

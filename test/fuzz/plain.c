@@ -99,15 +99,14 @@ bool plain_equals(const struct plain *p, grd_tensor *t)
 
 static double epsilon_of(grd_dtype dtype)
 {
-    return dtype == GRD_FLOAT16                             ? 9.8e-4
-           : dtype == GRD_BFLOAT16                          ? 7.9e-3
-           : dtype == GRD_FLOAT32 || dtype == GRD_COMPLEX64 ? 1.2e-7
-                                                            : 2.3e-16;
+    const grd_dtype real = grd_dtype_to_real(dtype);
+    return real == GRD_FLOAT16 ? 9.8e-4 : real == GRD_BFLOAT16 ? 7.9e-3 : real == GRD_FLOAT32 ? 1.2e-7 : 2.3e-16;
 }
 
 static double largest_of(grd_dtype dtype)
 {
-    return dtype == GRD_FLOAT16 ? 65504 : dtype == GRD_FLOAT64 || dtype == GRD_COMPLEX128 ? 1.7e308 : 3.3e38;
+    const grd_dtype real = grd_dtype_to_real(dtype);
+    return real == GRD_FLOAT16 ? 65504 : real == GRD_FLOAT64 ? 1.7e308 : 3.3e38;
 }
 
 /* Beyond the range of the dtype only that it is large, or not a number, is known. */
@@ -127,7 +126,7 @@ bool plain_near(const struct plain *p, grd_tensor *t, double ulps, grd_dtype com
     struct values values;
     const enum category category = number_category(p->dtype);
     const double eps = fmax(epsilon_of(p->dtype), epsilon_of(computed_in)), largest = largest_of(p->dtype),
-                 smallest = p->dtype == GRD_FLOAT16 ? 6e-8 : 1e-37;
+                 smallest = grd_dtype_to_real(p->dtype) == GRD_FLOAT16 ? 6e-8 : 1e-37;
     read_values(t, category, &values);
     for (int i = 0; i < p->n; i++) {
         const struct number *x = plain_at(p, i);
@@ -261,7 +260,8 @@ bool number_is_true(const struct number *x, grd_dtype dtype)
 
 double number_round(double x, grd_dtype dtype)
 {
-    if (dtype == GRD_FLOAT32 || dtype == GRD_COMPLEX64)
+    dtype = grd_dtype_to_real(dtype);
+    if (dtype == GRD_FLOAT32)
         return (float)x;
     if (dtype != GRD_FLOAT16 && dtype != GRD_BFLOAT16)
         return x;

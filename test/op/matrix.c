@@ -9,13 +9,12 @@
 
 static double epsilon_of(grd_dtype dtype)
 {
-    switch (dtype) {
+    switch (grd_dtype_to_real(dtype)) {
     case GRD_FLOAT16:
         return 9.8e-4;
     case GRD_BFLOAT16:
         return 7.9e-3;
     case GRD_FLOAT32:
-    case GRD_COMPLEX64:
         return 1.2e-7;
     default:
         return 2.3e-16;
@@ -55,7 +54,7 @@ static void check_close(grd_tensor *got, grd_tensor *wanted, double ulps, const 
         if (isfinite(b[i]))
             scale = fmax(scale, fabs(b[i]));
     const double eps = fmax(epsilon_of(grd_tensor_dtype(got)), epsilon_of(s->dtype));
-    const double largest = grd_tensor_dtype(got) == GRD_FLOAT16 ? 65504 : INFINITY;
+    const double largest = grd_dtype_to_real(grd_tensor_dtype(got)) == GRD_FLOAT16 ? 65504 : INFINITY;
     for (int64_t i = 0; i < n; i++) {
         const bool same = a[i] == b[i] || (isnan(a[i]) && isnan(b[i])) || (isinf(a[i]) && fabs(b[i]) > largest);
         if (!same && !(fabs(a[i] - b[i]) <= ulps * eps * scale))
@@ -368,7 +367,7 @@ static grd_dtype widest(grd_dtype dtype)
 static bool comparable(const struct results *wide, grd_dtype dtype)
 {
     static double values[MAX_VALUES];
-    const double limit = grd_dtype_is_integer(dtype) ? 127 : dtype == GRD_FLOAT16 ? 65504 : INFINITY;
+    const double limit = grd_dtype_is_integer(dtype) ? 127 : grd_dtype_to_real(dtype) == GRD_FLOAT16 ? 65504 : INFINITY;
     for (int i = 0; i < wide->n; i++) {
         const int64_t n = read_values(wide->tensors[i], values);
         for (int64_t k = 0; k < n; k++)

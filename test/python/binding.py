@@ -1,6 +1,7 @@
 """Just enough of the C API through ctypes to call any operator by name with generic values."""
 import ctypes as c
 import os
+import re
 from pathlib import Path
 
 import numpy
@@ -8,8 +9,8 @@ import numpy
 ROOT = Path(__file__).resolve().parent.parent.parent
 LIBRARY = Path(os.environ.get("GRADUS_LIBRARY", ROOT / "build" / "release" / "libgradus.so"))
 
-DTYPES = ["none", "bool", "uint8", "int8", "uint16", "int16", "uint32", "int32", "uint64", "int64", "float16", "bfloat16", "float32", "float64",
-          "complex64", "complex128", "float8_e4m3fn", "float8_e5m2", "qint8", "quint8", "qint32"]
+# As the enumeration of the header has them.
+DTYPES = ["none", *re.findall(r"^ +X\(\w+, (\w+),", (ROOT / "include/gradus/types.h").read_text(), re.M)]
 CODE = {name: i for i, name in enumerate(DTYPES)}
 KINDS = ["None", "Tensor", "Tensor[]", "Scalar", "int", "float", "bool", "int[]", "dtype", "device", "str", "Generator"]
 FUNCTIONAL, INPLACE, OUT = range(3)

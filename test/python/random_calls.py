@@ -11,7 +11,7 @@ import numpy
 from oracle import torch
 
 ITEM_SIZE = {"bool": 1, "uint8": 1, "int8": 1, "uint16": 2, "int16": 2, "uint32": 4, "int32": 4, "uint64": 8, "int64": 8, "float16": 2,
-             "bfloat16": 2, "float32": 4, "float64": 8, "complex64": 8, "complex128": 16}
+             "bfloat16": 2, "float32": 4, "float64": 8, "complex32": 4, "complex64": 8, "complex128": 16}
 FILLS = {"uniform_", "normal_", "exponential_", "random_", "bernoulli_"}
 FROM_VALUES = {"bernoulli", "dropout", "multinomial", "rand_like", "randn_like"}
 STATE_SIZE = 5056
@@ -37,6 +37,8 @@ def ramp(size, dtype):
     values = (numpy.arange(numpy.prod(size, dtype=int)) * 7 + 7) % 17 / 16
     if dtype == "bfloat16":
         return (values.astype(numpy.float32).view(numpy.uint32) >> 16).astype(numpy.uint16).tobytes()
+    if dtype == "complex32":  # which NumPy does not have
+        return numpy.stack([values, numpy.zeros_like(values)], -1).astype(numpy.float16).tobytes()
     return values.astype(dtype).tobytes()
 
 

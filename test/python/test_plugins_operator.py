@@ -79,4 +79,4 @@ def test_a_plugin_of_another_interface_is_refused(prefix, built, tmp_path):
     result = run([str(built / "use"), str(tmp_path / "plugin.so")], tmp_path)
     assert result.returncode == 1
     assert result.stderr == (f"RuntimeError: '{tmp_path}/plugin.so' was built against Gradus 0.1.0 for plug-in interface 7, "
-                             "but this is Gradus 0.1.0 with plug-in interface 3\n")
+                             "but this is Gradus 0.1.0 with plug-in interface 4\n")

@@ -9,7 +9,7 @@ from oracle import torch
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*out of bounds")  # integers that a floating dtype rounds
 FLOATING = ["float16", "bfloat16", "float32", "float64"]
-COMPLEX = ["complex64", "complex128"]
+COMPLEX = ["complex32", "complex64", "complex128"]
 INTEGERS = ["bool", "uint8", "int8", "int16", "int32", "int64"]
 UNSIGNED = ["uint16", "uint32", "uint64"]
 COUNTS = [0, 1, 5, 15, 16, 17, 31, 32, 100, 1000, 100003]

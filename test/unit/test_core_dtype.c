@@ -8,50 +8,52 @@
 /* torch.promote_types, dtypes in the order of GRD_DTYPES: 'a' is the first; '-' is refused. Where uint16, uint32 and uint64 meet integers, which PyTorch
  * refuses, the least dtype that holds both. */
 static const char *const promotions[] = {
-    "abcdefghijklmno-----", /* bool */
-    "bbedefghijklmno-----", /* uint8 */
-    "cecgeig-ijklmno-----", /* int8 */
-    "ddgdgfghijklmno-----", /* uint16 */
-    "eeegeig-ijklmno-----", /* int16 */
-    "ffififihijklmno-----", /* uint32 */
-    "gggggig-ijklmno-----", /* int32 */
-    "hh-h-h-h-jklmno-----", /* uint64 */
-    "iiiiiii-ijklmno-----", /* int64 */
-    "jjjjjjjjjjllmno-----", /* float16 */
-    "kkkkkkkkklklmno-----", /* bfloat16 */
-    "llllllllllllmno-----", /* float32 */
-    "mmmmmmmmmmmmmoo-----", /* float64 */
-    "nnnnnnnnnnnnono-----", /* complex64 */
-    "ooooooooooooooo-----", /* complex128 */
-    "---------------p----", /* float8_e4m3fn */
-    "----------------q---", /* float8_e5m2 */
-    "-----------------r--", /* qint8 */
-    "------------------s-", /* quint8 */
-    "-------------------t", /* qint32 */
+    "abcdefghijklmnop-----", /* bool */
+    "bbedefghijklmnop-----", /* uint8 */
+    "cecgeig-ijklmnop-----", /* int8 */
+    "ddgdgfghijklmnop-----", /* uint16 */
+    "eeegeig-ijklmnop-----", /* int16 */
+    "ffififihijklmnop-----", /* uint32 */
+    "gggggig-ijklmnop-----", /* int32 */
+    "hh-h-h-h-jklmnop-----", /* uint64 */
+    "iiiiiii-ijklmnop-----", /* int64 */
+    "jjjjjjjjjjllmnop-----", /* float16 */
+    "kkkkkkkkklklmoop-----", /* bfloat16 */
+    "llllllllllllmoop-----", /* float32 */
+    "mmmmmmmmmmmmmppp-----", /* float64 */
+    "nnnnnnnnnnoopnop-----", /* complex32 */
+    "oooooooooooopoop-----", /* complex64 */
+    "pppppppppppppppp-----", /* complex128 */
+    "----------------q----", /* float8_e4m3fn */
+    "-----------------r---", /* float8_e5m2 */
+    "------------------s--", /* qint8 */
+    "-------------------t-", /* quint8 */
+    "--------------------u", /* qint32 */
 };
 
 /* torch.can_cast(row, column). */
 static const char *const casts[] = {
-    "11111111111111111111", /* bool */
-    ".1111111111111111111", /* uint8 */
-    ".1111111111111111111", /* int8 */
-    ".1111111111111111111", /* uint16 */
-    ".1111111111111111111", /* int16 */
-    ".1111111111111111111", /* uint32 */
-    ".1111111111111111111", /* int32 */
-    ".1111111111111111111", /* uint64 */
-    ".1111111111111111111", /* int64 */
-    ".........11111111111", /* float16 */
-    ".........11111111111", /* bfloat16 */
-    ".........11111111111", /* float32 */
-    ".........11111111111", /* float64 */
-    ".............11.....", /* complex64 */
-    ".............11.....", /* complex128 */
-    ".........11111111111", /* float8_e4m3fn */
-    ".........11111111111", /* float8_e5m2 */
-    ".1111111111111111111", /* qint8 */
-    ".1111111111111111111", /* quint8 */
-    ".1111111111111111111", /* qint32 */
+    "111111111111111111111", /* bool */
+    ".11111111111111111111", /* uint8 */
+    ".11111111111111111111", /* int8 */
+    ".11111111111111111111", /* uint16 */
+    ".11111111111111111111", /* int16 */
+    ".11111111111111111111", /* uint32 */
+    ".11111111111111111111", /* int32 */
+    ".11111111111111111111", /* uint64 */
+    ".11111111111111111111", /* int64 */
+    ".........111111111111", /* float16 */
+    ".........111111111111", /* bfloat16 */
+    ".........111111111111", /* float32 */
+    ".........111111111111", /* float64 */
+    ".............111.....", /* complex32 */
+    ".............111.....", /* complex64 */
+    ".............111.....", /* complex128 */
+    ".........111111111111", /* float8_e4m3fn */
+    ".........111111111111", /* float8_e5m2 */
+    ".11111111111111111111", /* qint8 */
+    ".11111111111111111111", /* quint8 */
+    ".11111111111111111111", /* qint32 */
 };
 
 static void promotion_is_pytorchs(void **state)
@@ -85,6 +87,9 @@ static void table(void **state)
     assert_true(grd_dtype_is_complex(GRD_COMPLEX64) && !grd_dtype_is_integer(GRD_BOOL));
     assert_int_equal(grd_dtype_to_real(GRD_COMPLEX128), GRD_FLOAT64);
     assert_int_equal(grd_dtype_to_complex(GRD_FLOAT32), GRD_COMPLEX64);
+    assert_int_equal(grd_dtype_to_real(GRD_COMPLEX32), GRD_FLOAT16);
+    assert_int_equal(grd_dtype_to_complex(GRD_FLOAT16), GRD_COMPLEX32);
+    assert_int_equal(grd_dtype_to_complex(GRD_BFLOAT16), GRD_COMPLEX64);
     assert_int_equal(grd_dtype_to_complex(GRD_INT8), GRD_INT8);
 }
 
@@ -161,6 +166,8 @@ static void writing_checks_the_range(void **state)
         {GRD_FLOAT64, grd_complex_number(1, 1), 0, "double"},
         {GRD_COMPLEX64, grd_complex_number(1e39, 0), 0, "c10::complex<float>"},
         {GRD_COMPLEX64, grd_complex_number(-2, 1), -2, NULL},
+        {GRD_COMPLEX32, grd_complex_number(-2, 1), -2, NULL},
+        {GRD_COMPLEX32, grd_complex_number(1e6, 1), INFINITY, NULL},
         {GRD_BOOL, grd_float(-0.0), 0, NULL},
         {GRD_BOOL, grd_float(NAN), 1, NULL},
         {GRD_BOOL, grd_complex_number(0, 2), 1, NULL},

@@ -100,7 +100,7 @@ static void every_dtype_travels(void **state)
     (void)state;
     for (int i = GRD_BOOL; i <= GRD_FLOAT8_E5M2; i++) {
         const grd_dtype dtype = (grd_dtype)i;
-        if (dtype == GRD_COMPLEX128)
+        if (dtype == GRD_COMPLEX32 || dtype == GRD_COMPLEX128)
             continue;
         grd_tensor *x = grd_to(grd_arange(grd_int(3)), .dtype = dtype);
         grd_save(path, grd_named_tensors({"x", x}));

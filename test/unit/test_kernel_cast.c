@@ -20,7 +20,7 @@ struct value {
 static struct value read_value(grd_dtype dtype, const char *at)
 {
     struct value v = {.is_integer = true};
-    uint16_t half;
+    uint16_t half, halves[2];
     float f[2];
     double d[2];
     v.bits = 0;
@@ -58,6 +58,11 @@ static struct value read_value(grd_dtype dtype, const char *at)
         break;
     case GRD_FLOAT8_E5M2:
         v.re = grd_from_float8_e5m2((uint8_t)*at);
+        break;
+    case GRD_COMPLEX32:
+        memcpy(halves, at, sizeof halves);
+        v.re = grd_from_float16(halves[0]);
+        v.im = grd_from_float16(halves[1]);
         break;
     case GRD_FLOAT32:
     case GRD_COMPLEX64:
@@ -125,6 +130,9 @@ static void write_value(grd_dtype to, struct value v, char *at)
         return;
     case GRD_FLOAT8_E5M2:
         *at = (char)grd_to_float8_e5m2(f[0]);
+        return;
+    case GRD_COMPLEX32:
+        memcpy(at, (uint16_t[]){grd_to_float16(f[0]), grd_to_float16(f[1])}, 2 * sizeof half);
         return;
     case GRD_FLOAT32:
     case GRD_COMPLEX64:

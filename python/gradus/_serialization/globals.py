@@ -19,7 +19,7 @@ _allowed = set()
 _STORAGES = {"DoubleStorage": "float64", "FloatStorage": "float32", "HalfStorage": "float16", "BFloat16Storage": "bfloat16",
              "LongStorage": "int64", "IntStorage": "int32", "ShortStorage": "int16", "CharStorage": "int8", "ByteStorage": "uint8",
              "BoolStorage": "bool", "ComplexDoubleStorage": "complex128", "ComplexFloatStorage": "complex64"}
-_DTYPES = (*_STORAGES.values(), "uint16", "uint32", "uint64", "float8_e4m3fn", "float8_e5m2")
+_DTYPES = (*_STORAGES.values(), "uint16", "uint32", "uint64", "complex32", "float8_e4m3fn", "float8_e5m2")
 
 
 @functools.cache

@@ -17,7 +17,7 @@ __all__ = ["assert_allclose", "assert_close", "default_tolerances"]
 _EXACT = 0.0, 0.0
 # dtype -> (rtol, atol); what is not here is compared exactly
 _TOLERANCES = {gradus.float16: (1e-3, 1e-5), gradus.bfloat16: (1.6e-2, 1e-5), gradus.float32: (1.3e-6, 1e-5), gradus.float64: (1e-7, 1e-7),
-               gradus.complex64: (1.3e-6, 1e-5), gradus.complex128: (1e-7, 1e-7)}
+               gradus.complex32: (1e-3, 1e-5), gradus.complex64: (1.3e-6, 1e-5), gradus.complex128: (1e-7, 1e-7)}
 _OLD_TOLERANCES = {gradus.float16: (1e-3, 1e-3), gradus.float32: (1e-4, 1e-5), gradus.float64: (1e-5, 1e-8)}
 _DTYPE_OF_NUMBER = {int: gradus.int64, float: gradus.float64, complex: gradus.complex128}
 _UNSIGNED = {gradus.uint16, gradus.uint32, gradus.uint64}

@@ -12,7 +12,7 @@ __all__ = ["make_tensor"]
 _INTEGERS = {gradus.uint8, gradus.int8, gradus.int16, gradus.int32, gradus.int64, gradus.uint16, gradus.uint32, gradus.uint64}
 _BYTE_FLOATS = {gradus.float8_e4m3fn, gradus.float8_e5m2}
 _FLOATS = {gradus.float16, gradus.bfloat16, gradus.float32, gradus.float64}
-_COMPLEX = {gradus.complex64, gradus.complex128}
+_COMPLEX = {gradus.complex32, gradus.complex64, gradus.complex128}
 
 
 def _limits(dtype):

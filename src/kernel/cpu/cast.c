@@ -2,10 +2,15 @@
  *
  * To integers: truncated toward zero; integers, and floats to narrow integers through int32, wrap; what int32, int64 cannot hold gives
  * their smallest value, as x86 does. To bool: not zero. Formats below float32 are reached through float32 and left through it, as in
- * PyTorch. From complex numbers: the real part. Where two conversions give the same bits as one, there are two: see `way`. */
+ * PyTorch. From complex numbers: the real part. complex32 is reached through complex64 and left through it. Where two conversions give the
+ * same bits as one, there are two: see `way`. */
 #include "kernel/cpu/map.h"
 
 #include "kernel/cpu/half_lanes.h"
+
+struct pair_complex32 {
+    uint16_t re, im;
+};
 
 struct pair_complex64 {
     float re, im;
@@ -24,7 +29,7 @@ typedef C S;
 static inline S source(T x)
 {
 #if GRD_IS_COMPLEX
-    return x.re;
+    return load(x).re;
 #else
     return load(x);
 #endif
@@ -33,7 +38,7 @@ static inline S source(T x)
 static inline S imaginary(T x)
 {
 #if GRD_IS_COMPLEX
-    return x.im;
+    return load(x).im;
 #else
     (void)x;
     return 0;
@@ -73,7 +78,7 @@ static inline uint64_t to_uint64(S x)
 static inline bool to_bool(T x)
 {
 #if GRD_IS_COMPLEX
-    return (x.re != 0) | (x.im != 0);
+    return (source(x) != 0) | (imaginary(x) != 0);
 #else
     return source(x) != 0;
 #endif
@@ -86,6 +91,8 @@ INLINE grd_dtype way(grd_dtype to)
 {
     const bool small = to == GRD_FLOAT16 || to == GRD_BFLOAT16 || to == GRD_FLOAT8_E4M3FN || to == GRD_FLOAT8_E5M2;
     const bool pair = to == GRD_COMPLEX64 || to == GRD_COMPLEX128;
+    if (GRD_TAG == GRD_TAG_complex32 || (to == GRD_COMPLEX32 && !GRD_IS_HALF && !GRD_IS_FLOAT8))
+        return GRD_TAG == GRD_TAG_complex64 ? to : GRD_COMPLEX64;
     if (GRD_IS_COMPLEX && to != GRD_BOOL && !pair)
         return sizeof(S) == sizeof(float) ? GRD_FLOAT32 : GRD_FLOAT64;
     if (GRD_IS_HALF || GRD_IS_FLOAT8 || (small && GRD_TAG != GRD_TAG_float32))
@@ -97,17 +104,29 @@ INLINE grd_dtype way(grd_dtype to)
 
 #define CAST_ROW(dtype) GRD_PASTE3(grd_cast_row, dtype, GRD_LEVEL)
 extern grd_loop_kernel *const CAST_ROW(float32)[], *const CAST_ROW(float64)[];
-static grd_loop_kernel to_float32_loop, to_float64_loop;
+static grd_loop_kernel to_float32_loop, to_float64_loop, to_complex64_loop;
+
+/* Between complex32 and complex64: contiguous elements are twice as many real numbers. */
+static __attribute__((unused)) void convert_parts(int64_t n, char *const *data, const void *params)
+{
+    const bool widens = GRD_TAG == GRD_TAG_complex32;
+    const int64_t strides[] = {widens ? sizeof(float) : sizeof(uint16_t), widens ? sizeof(uint16_t) : sizeof(float)};
+    (widens ? grd_kernels->cast[GRD_FLOAT16][GRD_FLOAT32] : grd_kernels->cast[GRD_FLOAT32][GRD_FLOAT16])(2 * n, data, strides, params);
+}
 
 INLINE void cast(int64_t n, char *const *data, const int64_t *strides, const void *params, grd_dtype to, int64_t size,
                  grd_block_kernel *convert)
 {
     const grd_dtype by = way(to);
-    const struct grd_map_kernel kernel = {machine_kernel(to, convert), GRD_MAP_SIZES(size, sizeof(T), 0, 0), false};
+    const bool by_parts = GRD_TAG == GRD_TAG_complex32 || to == GRD_COMPLEX32;
+    const struct grd_map_kernel kernel = {by_parts ? convert_parts : machine_kernel(to, convert), GRD_MAP_SIZES(size, sizeof(T), 0, 0),
+                                          false};
     if (to == by)
         grd_map(n, data, strides, &(const struct grd_map){&kernel, params, GRD_DTYPE_NONE});
     else if (by == GRD_FLOAT32)
         grd_map_twice(n, data, strides, to_float32_loop, sizeof(float), CAST_ROW(float32)[to]);
+    else if (by == GRD_COMPLEX64)
+        grd_map_twice(n, data, strides, to_complex64_loop, sizeof(struct pair_complex64), grd_kernels->cast[GRD_COMPLEX64][to]);
     else
         grd_map_twice(n, data, strides, to_float64_loop, sizeof(double), CAST_ROW(float64)[to]);
 }

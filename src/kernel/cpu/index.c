@@ -268,7 +268,7 @@ static void triangle(const struct grd_triangle *t, int64_t *rows, int64_t *colum
 #define WORD unsigned __int128
 #include "kernel/cpu/index_sized.h"
 
-/* ---- Scattered arithmetic; integers are added by their size, float16 and bfloat16 in float32 ------------------------------------ */
+/* ---- Scattered arithmetic; integers are added by their size, half dtypes as float32 or complex64 ------------------------------------ */
 
 INLINE void add_bool(char *restrict to, const char *restrict from)
 {

@@ -1,6 +1,7 @@
 /* What a typed file sees of its dtype, from -DGRD_DTYPE=float16: the storage type T, the type C it computes in, the way between them,
  * and the categories as GRD_IS_… for #if. Half types are stored as uint16_t and computed in float; bool is uint8_t, 0 or 1.
- * Cast files also know float8 (stored as uint8_t, computed in float). No loops here: see map.h. */
+ * Cast files also know float8 (stored as uint8_t, computed in float) and complex32 (stored as two float16, computed in complex64).
+ * No loops here: see map.h. */
 #ifndef GRD_KERNEL_TYPED_H
 #define GRD_KERNEL_TYPED_H
 
@@ -26,10 +27,11 @@
 #define GRD_TAG_bfloat16 11
 #define GRD_TAG_float32 12
 #define GRD_TAG_float64 13
-#define GRD_TAG_complex64 14
-#define GRD_TAG_complex128 15
-#define GRD_TAG_float8_e4m3fn 16
-#define GRD_TAG_float8_e5m2 17
+#define GRD_TAG_complex32 14
+#define GRD_TAG_complex64 15
+#define GRD_TAG_complex128 16
+#define GRD_TAG_float8_e4m3fn 17
+#define GRD_TAG_float8_e5m2 18
 #define GRD_TAG GRD_PASTE2(GRD_TAG, GRD_DTYPE)
 
 #define GRD_IS_BOOL (GRD_TAG == GRD_TAG_bool)
@@ -39,7 +41,7 @@
 #define GRD_IS_BFLOAT16 (GRD_TAG == GRD_TAG_bfloat16)
 #define GRD_IS_FLOAT8 (GRD_TAG == GRD_TAG_float8_e4m3fn || GRD_TAG == GRD_TAG_float8_e5m2)
 #define GRD_IS_FLOAT ((GRD_TAG >= GRD_TAG_float16 && GRD_TAG <= GRD_TAG_float64) || GRD_IS_FLOAT8)
-#define GRD_IS_COMPLEX (GRD_TAG == GRD_TAG_complex64 || GRD_TAG == GRD_TAG_complex128)
+#define GRD_IS_COMPLEX (GRD_TAG >= GRD_TAG_complex32 && GRD_TAG <= GRD_TAG_complex128)
 
 /* T, C; for integers U, the unsigned type that arithmetic wraps in (never narrower than unsigned int: no promotion to a signed type);
  * for complex numbers R, the type of a part. */
@@ -63,16 +65,23 @@ typedef float T, C;
 #elif GRD_TAG == GRD_TAG_float64
 typedef double T, C;
 #elif GRD_IS_COMPLEX
-#if GRD_TAG == GRD_TAG_complex64
-typedef float R;
-typedef float _Complex E;
-#else
+#if GRD_TAG == GRD_TAG_complex128
 typedef double R;
 typedef double _Complex E;
+#else
+typedef float R;
+typedef float _Complex E;
 #endif
 typedef struct {
     R re, im;
-} T, C;
+} C;
+#if GRD_TAG == GRD_TAG_complex32
+typedef struct {
+    uint16_t re, im;
+} T;
+#else
+typedef C T;
+#endif
 #else
 #error "GRD_DTYPE is not a dtype with kernels"
 #endif
@@ -92,6 +101,9 @@ static inline C load(T x)
 {
 #if GRD_IS_HALF || GRD_IS_FLOAT8
     return GRD_PASTE2(grd_from, GRD_DTYPE)(x);
+#elif GRD_TAG == GRD_TAG_complex32
+    C c = {grd_from_float16(x.re), grd_from_float16(x.im)};
+    return c;
 #else
     return x;
 #endif
@@ -101,6 +113,9 @@ static inline T store(C x)
 {
 #if GRD_IS_HALF || GRD_IS_FLOAT8
     return GRD_PASTE2(grd_to, GRD_DTYPE)(x);
+#elif GRD_TAG == GRD_TAG_complex32
+    T t = {grd_to_float16(x.re), grd_to_float16(x.im)};
+    return t;
 #else
     return x;
 #endif

@@ -96,7 +96,7 @@ class Mutations:
 
     INTEGERS = [0, 1, -1, 2, -2, 3, 31, 64, -64, 2**15, 2**31 - 1, 2**31, -2**31, 2**32, 2**61, 2**62 - 1, 2**62, -2**62, 2**63 - 2, 2**63 - 1, -2**63, -2**63 + 1, 2**63, 2**64 - 1]
     NUMBERS = [0.0, -0.0, 1.5, -1.5, float("nan"), float("inf"), -float("inf"), 1e300, 1e-300, 9.3e18, -9.3e18, 1j, True, False]
-    DTYPES = ["bool", "uint8", "int8", "uint16", "int16", "uint32", "int32", "uint64", "int64", "float16", "bfloat16", "float32", "float64", "complex64", "complex128",
+    DTYPES = ["bool", "uint8", "int8", "uint16", "int16", "uint32", "int32", "uint64", "int64", "float16", "bfloat16", "float32", "float64", "complex32", "complex64", "complex128",
               "float8_e4m3fn", "float8_e5m2", "qint8"]
 
     def __init__(self, seed):

@@ -60,7 +60,7 @@ class Arguments:
     def tensor(self):
         sizes = [self.size() for _ in range(self.random.choice([0, 1, 1, 2, 2, 3, 4]))]
         dtype = self.random.choice([torch.float32, torch.float32, torch.float64, torch.int64, torch.int64, torch.bool, torch.uint8, torch.complex64,
-                                    torch.float16, torch.bfloat16, torch.int32])
+                                    torch.complex32, torch.float16, torch.bfloat16, torch.int32])
         t = torch.randint(0, 4, sizes).to(dtype)
         if dtype.is_floating_point and self.random.random() < 0.3:
             t.requires_grad_()

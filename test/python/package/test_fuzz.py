@@ -38,7 +38,7 @@ def changed_calls(part):
     import gradus as torch
     from operator_calls import Mutations, arguments, call, sample_texts, shown
 
-    dtypes = [torch.float32, torch.float64, torch.int64, torch.complex64, torch.float16, torch.bool]
+    dtypes = [torch.float32, torch.float64, torch.int64, torch.complex64, torch.complex32, torch.float16, torch.bool]
     for number, (name, function, operator, _) in enumerate(shown()):
         texts = sample_texts(operator)
         if number % PARTS != part or not texts:

@@ -60,7 +60,7 @@ def test_the_plan_is_the_meta_device():
                     continue
                 for _ in range(CALLS):
                     try:
-                        given = arguments(operator, change.random.choice(texts), change.random.choice([torch.float32, torch.int64, torch.complex64, torch.float16, torch.bool]))
+                        given = arguments(operator, change.random.choice(texts), change.random.choice([torch.float32, torch.int64, torch.complex64, torch.complex32, torch.float16, torch.bool]))
                     except (RuntimeError, NotImplementedError):  # the sample is of another dtype
                         continue
                     given = {key: value.detach() if isinstance(value, torch.Tensor) else value for key, value in change.mutated(operator, given).items()}

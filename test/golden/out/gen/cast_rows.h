@@ -195,6 +195,11 @@ static void to_float64_loop(int64_t n, char *const *data, const int64_t *strides
     cast(n, data, strides, params, GRD_FLOAT64, sizeof(double), to_float64_block);
 }
 
+static void to_complex32_loop(int64_t n, char *const *data, const int64_t *strides, const void *params)
+{
+    cast(n, data, strides, params, GRD_COMPLEX32, sizeof(struct pair_complex32), NULL);
+}
+
 static void to_complex64_block(int64_t n, char *const *data, const void *params)
 {
     (void)params;
@@ -241,6 +246,7 @@ grd_loop_kernel *const GRD_TYPED(grd_cast_row)[GRD_DTYPE_COUNT] = {
     [GRD_FLOAT8_E5M2] = CAST_IF(float8_e5m2, to_float8_e5m2_loop),
     [GRD_FLOAT32] = CAST_IF(float32, to_float32_loop),
     [GRD_FLOAT64] = CAST_IF(float64, to_float64_loop),
+    [GRD_COMPLEX32] = CAST_IF(complex32, to_complex32_loop),
     [GRD_COMPLEX64] = CAST_IF(complex64, to_complex64_loop),
     [GRD_COMPLEX128] = CAST_IF(complex128, to_complex128_loop),
     [GRD_INT8] = CAST_IF(int8, to_uint8_loop),
