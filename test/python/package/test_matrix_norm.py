@@ -34,6 +34,14 @@ def test_norms_of_matrices(shape, options, order, dtype):
         compare(lambda m, a: m.linalg.norm(a, order, **options), [random(0, shape, dtype)], dtype, second=False)
 
 
+@pytest.mark.parametrize("order", [3, 5, 10, 0.5, -2])
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16", "complex32"])
+def test_powers_of_halves_are_not_rounded(order, dtype):
+    """12 ** 10 is beyond float16, the norm is not."""
+    norms = [module.linalg.vector_norm(module.tensor([10.0, -7.25, 12.0]).to(getattr(module, dtype)), order).item() for module in (gradus, torch)]
+    np.testing.assert_allclose(*norms, rtol=1e-2 if dtype == "bfloat16" else 1e-3)
+
+
 @pytest.mark.parametrize("order", [1, 2, 3, 0.5, -1, INF, -INF])
 @pytest.mark.parametrize("options", [{}, {"dim": 1}, {"dim": (0, 1), "keepdim": True}, {"dtype": "float64"}])
 def test_norms_of_vectors(options, order):
