@@ -109,10 +109,13 @@ static bool check_weights(const char *name, const char *kind, grd_tensor *weight
         return grd_raise(GRD_ERROR_RUNTIME,
                          "cov(): expected %s to have the same numel as there are observations in the input but got %lld != %lld", name,
                          (long long)weights->numel, (long long)observations);
+    return grd_check_ordered("cov", (grd_dtype)weights->dtype);
+}
+
+static bool check_not_negative(const char *name, grd_tensor *weights)
+{
     double least;
-    if (!grd_check_ordered("cov", (grd_dtype)weights->dtype))
-        return false;
-    return !grd_composite_extremes(weights, &least, NULL) || !(least < 0) ||
+    return weights == NULL || !grd_composite_extremes(weights, &least, NULL) || !(least < 0) ||
            grd_raise(GRD_ERROR_RUNTIME, "cov(): %s cannot be negative", name);
 }
 
@@ -125,6 +128,8 @@ static bool take_weights(grd_tensor *fweights, grd_tensor *aweights, int64_t obs
         return false;
     if (aweights != NULL &&
         !check_weights("aweights", "floating point", aweights, grd_dtype_is_floating((grd_dtype)aweights->dtype), observations))
+        return false;
+    if (!check_not_negative("fweights", fweights) || !check_not_negative("aweights", aweights)) /* which reads data, and so comes last */
         return false;
     if (fweights != NULL && aweights != NULL)
         *ret_weights = grd_mul(fweights, aweights);
