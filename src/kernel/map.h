@@ -18,12 +18,6 @@ struct grd_map {
     grd_dtype half;
 };
 
-/* True for the dtypes that have few elementwise kernels of their own, or none: float16, bfloat16 and complex32. */
-static inline bool grd_map_is_half(grd_dtype dtype)
-{
-    return dtype == GRD_FLOAT16 || dtype == GRD_BFLOAT16 || dtype == GRD_COMPLEX32;
-}
-
 /* Calls the kernel of a struct grd_map. Contiguous operands go to the block kernel as they are, all at once. Others go through a buffer, a piece at a time: gathered before the
  * call, or filled once where the stride is 0; results are scattered after it. So every path computes with the same instructions, and a
  * strided operand costs a copy in cache. The result may be an input (exactly the same elements); operands never overlap in part. */

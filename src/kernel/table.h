@@ -108,10 +108,17 @@ struct grd_kernel_table {
 /* The level in use (kernel/select.c). */
 extern const struct grd_kernel_table *grd_kernels __attribute__((visibility("hidden")));
 
+/* True for the dtypes of halves, on which there is no arithmetic: float16, bfloat16 and complex32. */
+static inline bool grd_is_half(grd_dtype dtype)
+{
+    _Static_assert(GRD_DTYPE_COUNT <= 32, "a bit for each dtype");
+    return ((1u << GRD_FLOAT16 | 1u << GRD_BFLOAT16 | 1u << GRD_COMPLEX32) >> dtype & 1) != 0;
+}
+
 /* The dtype that arithmetic on `dtype` is done in: float32 for float16 and bfloat16, complex64 for complex32, otherwise `dtype` itself. */
 static inline grd_dtype grd_computed_dtype(grd_dtype dtype)
 {
-    return dtype == GRD_FLOAT16 || dtype == GRD_BFLOAT16 ? GRD_FLOAT32 : dtype == GRD_COMPLEX32 ? GRD_COMPLEX64 : dtype;
+    return !grd_is_half(dtype) ? dtype : dtype == GRD_COMPLEX32 ? GRD_COMPLEX64 : GRD_FLOAT32;
 }
 
 /* The conversion, or NULL. A quantized element is moved as the integer that stands for it, to and from that integer dtype: anything else

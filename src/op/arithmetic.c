@@ -67,7 +67,7 @@ bool grd_take_alpha(grd_tensor *self, grd_tensor *other, grd_scalar *alpha)
         return grd_raise(GRD_ERROR_RUNTIME, "For non-complex input tensors, argument alpha must not be a complex number.");
     if (!grd_scalar_write(*alpha, result, element))
         return false;
-    if (result == GRD_BOOL || grd_map_is_half(result))
+    if (result == GRD_BOOL || grd_is_half(result))
         *alpha = grd_scalar_read(element, result);
     return true;
 }

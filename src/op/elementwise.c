@@ -33,7 +33,7 @@ static inline const struct grd_map_kernel *kernel_of(const struct grd_elementwis
 static inline struct grd_map map_for(const struct grd_elementwise *op, grd_dtype dtype, const grd_scalar *params)
 {
     const struct grd_map_kernel *const kernel = kernel_of(op, dtype);
-    if (kernel == NULL && grd_map_is_half(dtype))
+    if (kernel == NULL && grd_is_half(dtype))
         return (struct grd_map){kernel_of(op, grd_computed_dtype(dtype)), params, dtype};
     return (struct grd_map){kernel, params, GRD_DTYPE_NONE};
 }
@@ -145,7 +145,7 @@ static grd_tensor *run_by_number(const struct grd_elementwise *op, grd_tensor *o
 {
     const bool first = op->commutes && grd_has(inputs[0], GRD_FLAG_NUMBER);
     grd_tensor *const *tensors = inputs + first;
-    if (GRD_LIKELY(!grd_map_is_half((grd_dtype)tensors[0]->dtype)) || tensors[0]->dtype == GRD_COMPLEX32)
+    if (GRD_LIKELY(tensors[0]->dtype != GRD_FLOAT16 && tensors[0]->dtype != GRD_BFLOAT16))
         return NULL;
     const grd_tensor *number = inputs[first ? 0 : op->inputs - 1];
     const int n = op->number->inputs;

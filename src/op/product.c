@@ -6,8 +6,8 @@
  *   packed   large: for each slab (a block of rows, of columns and of k, for as many matrices as the memory holds) both operands
  *            are packed first, by all threads, then all threads multiply pieces of the slab
  *
- * Dtypes without kernels of their own are converted as they are packed, and multiplied in a wider one: half types in float32 or complex64 and
- * rounded once, small integers in 32 bits, which is the same modulo 2^bits. */
+ * Dtypes without kernels of their own are converted as they are packed, and multiplied in a wider one: half types in float32 or
+ * complex64 and rounded once, small integers in 32 bits, which is the same modulo 2^bits. */
 #include "op/product.h"
 
 #include <stdlib.h>

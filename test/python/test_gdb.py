@@ -106,5 +106,5 @@ def test_the_script_knows_the_librarys_tables():
     dtypes = re.findall(r"\bX\(\w+, (\w+), \w+, (\d+)", (ROOT / "include/gradus/types.h").read_text())
     named = re.findall(r'\("(\w+)", "([?\w]*)"\)', re.search(r"DTYPES = \[(.*?)\]\n", script, flags=re.S)[1])
     assert [name for name, _ in named] == ["none", *(name for name, _ in dtypes)]
-    sizes = {"?": 1, "B": 1, "b": 1, "H": 2, "h": 2, "I": 4, "i": 4, "Q": 8, "q": 8, "e": 2, "f": 4, "d": 8, "ff": 8, "dd": 16, "bfloat16": 2}
+    sizes = {"?": 1, "B": 1, "b": 1, "H": 2, "h": 2, "I": 4, "i": 4, "Q": 8, "q": 8, "e": 2, "ee": 4, "f": 4, "d": 8, "ff": 8, "dd": 16, "bfloat16": 2}
     assert all(sizes[code] == int(size) for (_, code), (_, size) in zip(named[1:], dtypes))

@@ -85,13 +85,14 @@ static inline double distance(double y, long double exact, double rounded, int d
 /* How a kernel of the unary, binary or ternary rows is called for a half type that has none of its own. */
 static inline struct grd_map converted_map(const struct grd_map_kernel *const *rows, grd_dtype half, int kernel, const void *params)
 {
-    return (struct grd_map){&rows[GRD_FLOAT32][kernel], rows[GRD_FLOAT32][kernel].spreads ? NULL : params, half};
+    const struct grd_map_kernel *wide = &rows[grd_computed_dtype(half)][kernel];
+    return (struct grd_map){wide, wide->spreads ? NULL : params, half};
 }
 
 /* How a kernel of the unary, binary or ternary rows is called for a dtype. One that spreads has no numbers. */
 static inline struct grd_map map_of(const struct grd_map_kernel *const *rows, grd_dtype dtype, int kernel, const void *params)
 {
-    if (grd_map_is_half(dtype) && (rows[dtype] == NULL || rows[dtype][kernel].block == NULL))
+    if (grd_is_half(dtype) && (rows[dtype] == NULL || rows[dtype][kernel].block == NULL))
         return converted_map(rows, dtype, kernel, params);
     return (struct grd_map){&rows[dtype][kernel], rows[dtype][kernel].spreads ? NULL : params, GRD_DTYPE_NONE};
 }
