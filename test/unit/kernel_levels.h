@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/half.h"
 #include "gen/binary_kernels.h"
 #include "gen/ternary_kernels.h"
 #include "gen/unary_kernels.h"
@@ -43,11 +44,14 @@ static inline void random_element(grd_dtype dtype, char *out)
     const uint64_t bits = random_bits();
     const double x = ((double)(bits >> 11) * 0x1p-53 - 0.5) * (bits % 16 == 0 ? 1000 : 8);
     const float f = (float)x, pair[2] = {f, f - 1};
+    const uint16_t half_pair[2] = {grd_to_float16(f), grd_to_float16(f - 1)};
     const double wide_pair[2] = {x, x + 1};
     if (dtype == GRD_FLOAT32 && bits % 32 != 1)
         memcpy(out, &f, sizeof f);
     else if (dtype == GRD_FLOAT64 && bits % 32 != 1)
         memcpy(out, &x, sizeof x);
+    else if (dtype == GRD_COMPLEX32)
+        memcpy(out, half_pair, sizeof half_pair);
     else if (dtype == GRD_COMPLEX64)
         memcpy(out, pair, sizeof pair);
     else if (dtype == GRD_COMPLEX128)
