@@ -108,7 +108,7 @@ struct grd_kernel_table {
 /* The level in use (kernel/select.c). */
 extern const struct grd_kernel_table *grd_kernels __attribute__((visibility("hidden")));
 
-/* True for the dtypes of halves, on which there is no arithmetic: float16, bfloat16 and complex32. */
+/* True for float16, bfloat16 and complex32, whose arithmetic is done in grd_computed_dtype where they have no kernels of their own. */
 static inline bool grd_is_half(grd_dtype dtype)
 {
     _Static_assert(GRD_DTYPE_COUNT <= 32, "a bit for each dtype");
