@@ -16,7 +16,7 @@ struct grd_conv_block {
     bool is_first; /* sums are not read: they begin as the bias */
 };
 
-enum { GRD_CONV_LINE_ROWS = 8 }; /* of weights in lines, at most */
+enum { GRD_CONV_LINE_ROWS = 8, GRD_CONV_KEPT_BYTES = 4096 }; /* of weights in lines, at most; of the sums of a part of a line */
 
 /* Up to GRD_CONV_CHAIN taps, of which each sees from a line what the one before it sees from the next line. */
 enum { GRD_CONV_CHAIN = 3 };
@@ -31,8 +31,8 @@ struct grd_conv_line {
     const int32_t *taps;
     const struct grd_conv_chain *chains; /* the taps again, for several lines of one row */
     const char *seen, *weights;
-    const char *bias; /* NULL: zeros */
-    char *sums;
+    const char *bias;  /* NULL: zeros */
+    char *sums, *kept; /* kept: room of GRD_CONV_KEPT_BYTES */
     int64_t seen_line, sums_row, sums_line;
     int nrows;
 };

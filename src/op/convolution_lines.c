@@ -178,7 +178,7 @@ struct block {
 /* The channels [first, first + n) of a block. */
 static void run_channels(const struct grd_conv_run *r, const struct blocks *b, const struct block *block, int64_t first, int64_t n)
 {
-    _Alignas(64) char sums[SUMS * 8];
+    _Alignas(64) char sums[SUMS * 8], kept[GRD_CONV_KEPT_BYTES];
     char bias[GRD_CONV_LINE_ROWS * 8];
     const int64_t group = grd_conv_group(r, block->item);
     char *const to = block->to + first * r->to_row * r->itemsize;
@@ -200,6 +200,7 @@ static void run_channels(const struct grd_conv_run *r, const struct blocks *b, c
                                         .weights = r->packed + (group * r->weights + phase->weights + depth * first) * r->size,
                                         .bias = r->bias != NULL ? bias : NULL,
                                         .sums = b->is_straight ? to : sums + phase->axes[2].first * b->channels * b->part * r->size,
+                                        .kept = kept,
                                         .seen_line = r->source[1],
                                         .sums_row = b->is_straight ? r->to_row : b->part,
                                         .sums_line = b->is_straight ? block->to_line : b->width,

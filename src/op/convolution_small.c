@@ -64,7 +64,7 @@ void grd_conv_run_small(const struct grd_plan *p)
     const struct grd_conv_row *kernel = grd_kernels->conv[c->dtype];
     const int64_t size = grd_dtype_size(c->dtype), places = grd_conv_product(c->places), image = c->inner * grd_conv_product(c->image);
     const bool biased = p->nreads > 2 && p->in[2] != NULL;
-    _Alignas(64) char room[MOST_BYTES], weights[MOST_TAPS * GRD_CONV_LINE_ROWS * sizeof(double)];
+    _Alignas(64) char room[MOST_BYTES], weights[MOST_TAPS * GRD_CONV_LINE_ROWS * sizeof(double)], kept[GRD_CONV_KEPT_BYTES];
     struct taps taps;
     const int64_t depth = c->inner * grd_conv_product(c->kernel);
     struct grd_conv_line line = {.depth = depth,
@@ -74,6 +74,7 @@ void grd_conv_run_small(const struct grd_plan *p)
                                  .taps = taps.offsets,
                                  .chains = taps.chains,
                                  .weights = weights,
+                                 .kept = kept,
                                  .sums_row = places,
                                  .sums_line = c->places[2]};
     for (int64_t sample = 0; sample < c->batch; sample++) {

@@ -218,10 +218,34 @@ static void copy(const struct grd_conv_copy *c)
 /* ---- Places in lanes ------------------------------------------------------------------------------------------------------------------ */
 
 enum { LINE_SUMS = VECTOR_BYTES == 64 ? 24 : 10, MOST_LINE_VECTORS = 8 };
+enum { LINE_DEPTH = 64, LINE_CHAINS = 48 }; /* products, or chains of up to three, that are added up by themselves */
 
 INLINE int vectors_beside(int rows)
 {
     return LINE_SUMS / rows < 1 ? 1 : LINE_SUMS / rows > MOST_LINE_VECTORS ? MOST_LINE_VECTORS : LINE_SUMS / rows;
+}
+
+_Static_assert((int)GRD_CONV_KEPT_BYTES >= (int)GRD_CONV_LINE_ROWS * MOST_LINE_VECTORS * VECTOR_BYTES, "room for a tile");
+
+/* Adds the sums of a tile to those that are kept, if there are any, and begins anew. */
+INLINE void keep_sums(int rows, int vectors, bool added, vector sum[GRD_CONV_LINE_ROWS][MOST_LINE_VECTORS], lane *kept)
+{
+#pragma GCC unroll 8
+    for (int r = 0; r < rows; r++)
+#pragma GCC unroll 8
+        for (int v = 0; v < vectors; v++, kept += LANES) {
+            store_vector(kept, added ? load_vector(kept) + sum[r][v] : sum[r][v]);
+            sum[r][v] = (vector){0};
+        }
+}
+
+INLINE void add_kept_sums(int rows, int vectors, const lane *kept, vector sum[GRD_CONV_LINE_ROWS][MOST_LINE_VECTORS])
+{
+#pragma GCC unroll 8
+    for (int r = 0; r < rows; r++)
+#pragma GCC unroll 8
+        for (int v = 0; v < vectors; v++, kept += LANES)
+            sum[r][v] += load_vector(kept);
 }
 
 /* `vectors` vectors of places of a line from `first` on; of the only one that is not whole, the first `n` lanes. */
@@ -232,25 +256,35 @@ INLINE void line_tile(int rows, int vectors, bool whole, const struct grd_conv_l
     lane *const sums = (lane *)l->sums + line * l->sums_line + first;
     const lane_mask mask = first_lanes(whole ? LANES : n);
     vector sum[GRD_CONV_LINE_ROWS][MOST_LINE_VECTORS];
+    lane *const kept = (lane *)l->kept;
 #pragma GCC unroll 8
     for (int r = 0; r < rows; r++)
 #pragma GCC unroll 8
         for (int v = 0; v < vectors; v++)
             sum[r][v] = (vector){0} + (bias != NULL ? bias[r] : 0);
-    for (int64_t k = 0; k < l->depth; k++, weights += rows) {
-        const lane *const from = seen + l->taps[k];
-        vector x[MOST_LINE_VECTORS];
-#pragma GCC unroll 8
-        for (int v = 0; v < vectors; v++)
-            x[v] = whole ? load_vector(from + v * LANES) : load_lanes(from, mask);
-#pragma GCC unroll 8
-        for (int r = 0; r < rows; r++) {
-            const lane weight = weights[r];
+    const int32_t *tap = l->taps, *const past = tap + l->depth;
+    for (const int32_t *begin = tap, *end;; begin = end) {
+        end = past - begin < LINE_DEPTH ? past : begin + LINE_DEPTH;
+        for (; tap < end; tap++, weights += rows) {
+            const lane *const from = seen + *tap;
+            vector x[MOST_LINE_VECTORS];
 #pragma GCC unroll 8
             for (int v = 0; v < vectors; v++)
-                sum[r][v] += weight * x[v];
+                x[v] = whole ? load_vector(from + v * LANES) : load_lanes(from, mask);
+#pragma GCC unroll 8
+            for (int r = 0; r < rows; r++) {
+                const lane weight = weights[r];
+#pragma GCC unroll 8
+                for (int v = 0; v < vectors; v++)
+                    sum[r][v] += weight * x[v];
+            }
         }
+        if (end == past)
+            break;
+        keep_sums(rows, vectors, begin > l->taps, sum, kept);
     }
+    if (l->depth > LINE_DEPTH)
+        add_kept_sums(rows, vectors, kept, sum);
 #pragma GCC unroll 8
     for (int r = 0; r < rows; r++)
 #pragma GCC unroll 8
@@ -317,18 +351,28 @@ INLINE void short_lines_tile(int lines, int vectors, const struct grd_conv_line 
     const lane_mask mask = first_lanes(vectors == 1 ? l->n : LANES);
     const int64_t last = vectors == 1 ? 0 : l->n - LANES;
     vector sum[MOST_LINE_VECTORS][MOST_LINE_VECTORS];
+    lane *const kept = (lane *)l->kept;
 #pragma GCC unroll 8
     for (int i = 0; i < lines; i++)
 #pragma GCC unroll 8
         for (int v = 0; v < vectors; v++)
             sum[i][v] = (vector){0} + bias;
-    for (const struct grd_conv_chain *chain = l->chains; chain < l->chains + l->nchains; chain++)
-        if (chain->count == 3)
-            add_chain(3, lines, vectors, l, chain, seen, last, mask, sum);
-        else if (chain->count == 2)
-            add_chain(2, lines, vectors, l, chain, seen, last, mask, sum);
-        else
-            add_chain(1, lines, vectors, l, chain, seen, last, mask, sum);
+    const struct grd_conv_chain *chain = l->chains, *const past = chain + l->nchains;
+    for (const struct grd_conv_chain *begin = chain, *end;; begin = end) {
+        end = past - begin < LINE_CHAINS ? past : begin + LINE_CHAINS;
+        for (; chain < end; chain++)
+            if (chain->count == 3)
+                add_chain(3, lines, vectors, l, chain, seen, last, mask, sum);
+            else if (chain->count == 2)
+                add_chain(2, lines, vectors, l, chain, seen, last, mask, sum);
+            else
+                add_chain(1, lines, vectors, l, chain, seen, last, mask, sum);
+        if (end == past)
+            break;
+        keep_sums(lines, vectors, begin > l->chains, sum, kept);
+    }
+    if (l->nchains > LINE_CHAINS)
+        add_kept_sums(lines, vectors, kept, sum);
 #pragma GCC unroll 8
     for (int i = 0; i < lines; i++, to += l->sums_line)
 #pragma GCC unroll 8
