@@ -176,7 +176,7 @@ static void run_turned(const struct run *run, const struct cursor *c, int64_t li
             const int64_t size = it->strides[i][1];
             for (int64_t next_column = n; next_column < 2 * n; next_column++) /* of the columns that come next */
                 __builtin_prefetch(at[i] + next_column * it->strides[i][0]);
-            grd_kernels->index->transpose[grd_index_size(size)](lines, n, buffers[filled], n * size, at[i], it->strides[i][0], false);
+            grd_kernels->transpose[grd_index_size(size)](lines, n, buffers[filled], n * size, at[i], it->strides[i][0], false);
             at[i] = buffers[filled++];
             steps[i] = size;
             next[i] = n * size;

@@ -36,10 +36,6 @@ struct grd_triangle {
 typedef int64_t grd_mask_count(int64_t n, const uint8_t *mask);
 /* Moves elements one after the other to (compress) or from (expand) a dense list, where the mask is set; returns how many. */
 typedef int64_t grd_mask_move(int64_t n, const uint8_t *mask, char *to, const char *from);
-/* to[r * to_stride + c] = from[c * from_stride + r], strides in bytes, elements of the size in question. `streamed`: the result goes past
- * the caches; `to` and to_stride are multiples of 64 bytes. */
-typedef void grd_transpose_kernel(int64_t rows, int64_t columns, char *to, int64_t to_stride, const char *from, int64_t from_stride,
-                                  bool streamed);
 
 struct grd_index_kernels {
     /* The position of the first of n indices outside [low, high), or -1. */
@@ -69,7 +65,6 @@ struct grd_index_kernels {
     grd_loop_kernel *masked_fill[GRD_INDEX_SIZES];
     grd_mask_count *count;
     grd_mask_move *compress[GRD_INDEX_SIZES], *expand[GRD_INDEX_SIZES];
-    grd_transpose_kernel *transpose[GRD_INDEX_SIZES];
 };
 
 static inline int grd_index_size(int64_t itemsize)

@@ -32,6 +32,11 @@ struct grd_map_kernel {
     bool spreads;            /* takes a struct grd_spread */
 };
 
+/* to[r * to_stride + c] = from[c * from_stride + r], strides in bytes, elements of the size in question. `streamed`: the result goes past
+ * the caches; `to` and to_stride are multiples of 64 bytes. */
+typedef void grd_transpose_kernel(int64_t rows, int64_t columns, char *to, int64_t to_stride, const char *from, int64_t from_stride,
+                                  bool streamed);
+
 struct grd_lines_block;       /* kernel/lines.h */
 struct grd_reduce_row;        /* kernel/reduce.h */
 struct grd_product_kernels;   /* kernel/gemm.h */
@@ -79,6 +84,7 @@ struct grd_kernel_table {
     const struct grd_product_kernels *gemm[GRD_DTYPE_COUNT]; /* integers of 4 and 8 bytes, float32 float64 complex64 complex128 */
     const struct grd_index_kernels *index;
     const struct grd_bytes_kernels *bytes;
+    grd_transpose_kernel *transpose[5]; /* by grd_index_size */
     const struct grd_random_kernels *random;
     const struct grd_order_row *order[GRD_DTYPE_COUNT];                        /* real dtypes of at most 8 bytes, but float8 */
     const struct grd_optim_row *optim[GRD_DTYPE_COUNT];                        /* float32 float64 */

@@ -131,7 +131,7 @@ static bool copy_transposed(grd_tensor *to, const grd_tensor *from)
         return false;
     int64_t itemsize = to->itemsize, matrices = 1;
     struct transposition t = {
-        .kernel = grd_kernels->index->transpose[grd_index_size(itemsize)],
+        .kernel = grd_kernels->transpose[grd_index_size(itemsize)],
         .to = to->data,
         .from = from->data,
         .rows = to->sizes[row],

@@ -276,7 +276,7 @@ static void move(const struct lines *l, const struct operand *o, char *data, cha
     int64_t rows = l->columns ? l->n : lines, length = l->columns ? lines : l->n;
     const int64_t row = l->columns ? o->along : o->strides[0], step = l->columns ? o->strides[0] : o->along;
     if (o->transposed) {
-        grd_transpose_kernel *transpose = grd_kernels->index->transpose[grd_index_size(l->size)];
+        grd_transpose_kernel *transpose = grd_kernels->transpose[grd_index_size(l->size)];
         if (back)
             transpose(length, rows, data, step, block, length * l->size, false);
         else

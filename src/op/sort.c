@@ -161,7 +161,7 @@ static void gather_lines(const struct lines *l, const struct neighbours *some, c
     const grd_tensor *self = l->plan->in[0];
     const int64_t n = l->block.n, size = self->itemsize, stride = grd_byte_stride(self, l->dim);
     if (some->lines > 1)
-        grd_kernels->index->transpose[grd_index_size(size)](some->lines, n, to, n * size, some->in, stride, false);
+        grd_kernels->transpose[grd_index_size(size)](some->lines, n, to, n * size, some->in, stride, false);
     else
         grd_cast_kernel((grd_dtype)self->dtype, (grd_dtype)self->dtype)(n, (char *const[]){to, (char *)(uintptr_t)some->in},
                                                                         (const int64_t[]){size, stride}, NULL);
@@ -171,7 +171,7 @@ static void gather_lines(const struct lines *l, const struct neighbours *some, c
 static void scatter_lines(const struct lines *l, int64_t lines, char *to, const char *from, int64_t size)
 {
     const int64_t kept = l->block.kept;
-    grd_kernels->index->transpose[grd_index_size(size)](kept, lines, to, l->strides[l->dim] * size, from, kept * size, false);
+    grd_kernels->transpose[grd_index_size(size)](kept, lines, to, l->strides[l->dim] * size, from, kept * size, false);
 }
 
 static void do_lines(int64_t begin, int64_t end, void *context)

@@ -309,8 +309,6 @@ static void add_bool_loop(int64_t n, char *const *data, const int64_t *strides, 
 #define NAME int64
 #include "kernel/cpu/index_fold.h"
 
-extern grd_transpose_kernel grd_transpose_uint8_portable, grd_transpose_uint16_portable, grd_transpose_uint32_portable;
-extern grd_transpose_kernel grd_transpose_uint64_portable, grd_transpose_complex128_portable;
 const struct grd_index_kernels GRD_AT_LEVEL(grd_index_kernels) = {
     .check = check,
     .range = range,
@@ -345,6 +343,4 @@ const struct grd_index_kernels GRD_AT_LEVEL(grd_index_kernels) = {
     .count = count,
     .compress = {compress_1, compress_2, compress_4, compress_8, compress_16},
     .expand = {expand_1, expand_2, expand_4, expand_8, expand_16},
-    .transpose = {grd_transpose_uint8_portable, grd_transpose_uint16_portable, grd_transpose_uint32_portable, grd_transpose_uint64_portable,
-                  grd_transpose_complex128_portable},
 };

@@ -56,6 +56,7 @@ GRD_ROWS_conv(STRUCT, grd_conv_row)
 GRD_ROWS_resample(STRUCT, grd_resample_row)
 GRD_ROWS_grid(STRUCT, grd_grid_row)
 GRD_ROWS_fft(STRUCT, grd_fft_row)
+GRD_ROWS_transpose(KERNEL, grd_transpose)
 extern const struct grd_index_kernels GRD_BUILT_PLAIN(index, grd_index_kernels);
 extern const struct grd_bytes_kernels GRD_BUILT_PLAIN(bytes, grd_bytes_kernels);
 extern const struct grd_random_kernels GRD_BUILT_PLAIN(random, grd_random_kernels);
@@ -75,6 +76,9 @@ const struct grd_kernel_table GRD_AT_LEVEL(grd_kernel_table) = {
                  AT(gemm, grd_product_kernels, INT64, uint64)},
     .index = &GRD_BUILT_PLAIN(index, grd_index_kernels),
     .bytes = &GRD_BUILT_PLAIN(bytes, grd_bytes_kernels),
+    .transpose = {GRD_BUILT(transpose, grd_transpose, uint8), GRD_BUILT(transpose, grd_transpose, uint16),
+                  GRD_BUILT(transpose, grd_transpose, uint32), GRD_BUILT(transpose, grd_transpose, uint64),
+                  GRD_BUILT(transpose, grd_transpose, complex128)},
     .random = &GRD_BUILT_PLAIN(random, grd_random_kernels),
     .order = {GRD_ROWS_order(AT, grd_order_row) AT(order, grd_order_row, BOOL, uint8)},
     .optim = {GRD_ROWS_optim(AT, grd_optim_row)},

@@ -12,10 +12,16 @@
 #include "kernel/cpu/typed.h"
 
 #ifdef __SSE2__
-#include <emmintrin.h>
+#include <immintrin.h>
 #endif
 
-enum { LINE = 64, VECTOR = 16, PAGE = 4096, TILE = LINE / sizeof(T), LANES = VECTOR / sizeof(T), PIECES = LINE / VECTOR };
+/* Vectors of a whole line of the cache keep a tile of wide elements in registers. */
+#if defined(__AVX512F__) && (GRD_TAG == GRD_TAG_uint32 || GRD_TAG == GRD_TAG_uint64)
+enum { VECTOR = 64 };
+#else
+enum { VECTOR = 16 };
+#endif
+enum { LINE = 64, PAGE = 4096, TILE = LINE / sizeof(T), LANES = VECTOR / sizeof(T), PIECES = LINE / VECTOR };
 
 /* The elements of two vectors in turn, from their lower and from their higher halves. */
 #if GRD_TAG == GRD_TAG_uint8
@@ -23,6 +29,14 @@ enum { LINE = 64, VECTOR = 16, PAGE = 4096, TILE = LINE / sizeof(T), LANES = VEC
 #define HIGH 8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31
 typedef T vector __attribute__((vector_size(VECTOR)));
 #elif GRD_TAG == GRD_TAG_uint16
+#define LOW 0, 8, 1, 9, 2, 10, 3, 11
+#define HIGH 4, 12, 5, 13, 6, 14, 7, 15
+typedef T vector __attribute__((vector_size(VECTOR)));
+#elif GRD_TAG == GRD_TAG_uint32 && defined(__AVX512F__)
+#define LOW 0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23
+#define HIGH 8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31
+typedef T vector __attribute__((vector_size(VECTOR)));
+#elif GRD_TAG == GRD_TAG_uint64 && defined(__AVX512F__)
 #define LOW 0, 8, 1, 9, 2, 10, 3, 11
 #define HIGH 4, 12, 5, 13, 6, 14, 7, 15
 typedef T vector __attribute__((vector_size(VECTOR)));
@@ -56,7 +70,11 @@ INLINE void put(char *to, vector v, bool streamed)
 {
 #ifdef __SSE2__
     if (streamed) {
+#ifdef __AVX512F__
+        _mm512_stream_si512((void *)to, (__m512i)v);
+#else
         _mm_stream_si128((__m128i *)to, (__m128i)v);
+#endif
         return;
     }
 #else
@@ -68,6 +86,13 @@ INLINE void put(char *to, vector v, bool streamed)
 INLINE void transpose_tile(char *to, int64_t to_stride, const char *from, int64_t from_stride, bool streamed)
 {
     _Alignas(LINE) char lines[TILE][LINE];
+    if (PIECES == 1) {
+        vector rows[TILE];
+        UNROLLED for (int c = 0; c < TILE; c++) memcpy(&rows[c], from + c * from_stride, VECTOR);
+        transpose_square(rows);
+        UNROLLED for (int r = 0; r < TILE; r++) put(to + r * to_stride, rows[r], streamed);
+        return;
+    }
     UNROLLED for (int c = 0; c < TILE; c++) memcpy(lines[c], from + c * from_stride, LINE);
     for (int r = 0; r < TILE; r += LANES) {
         vector columns[PIECES][LANES];
