@@ -1,6 +1,7 @@
 /* Kernels that reduce. E is the type of an element, G what values are gathered in.
  *
- * Only a few dtypes have rows: the caller converts the others, block by block, to one that has (grd_kernels->reduce[dtype] != NULL).
+ * Only a few dtypes have rows: the caller converts the others, block by block, to one that has (grd_kernels->reduce[dtype] != NULL). That of bfloat16
+ * has sums and, without center, squares alone.
  * Invariant: the order in which values are combined depends on the block alone, never on the instruction-set level or the thread. */
 #ifndef GRD_KERNEL_REDUCE_H
 #define GRD_KERNEL_REDUCE_H
@@ -45,7 +46,7 @@ static inline grd_dtype grd_reduce_gathers(enum grd_reduce_kind kind, grd_dtype 
         return GRD_INT64;
     if (kind == GRD_REDUCE_MAX || kind == GRD_REDUCE_MIN)
         return dtype;
-    return dtype == GRD_FLOAT32 ? GRD_FLOAT64 : dtype == GRD_UINT8 || dtype == GRD_UINT64 ? GRD_INT64 : dtype;
+    return dtype == GRD_FLOAT32 || dtype == GRD_BFLOAT16 ? GRD_FLOAT64 : dtype == GRD_UINT8 || dtype == GRD_UINT64 ? GRD_INT64 : dtype;
 }
 
 /* The dtype of what was gathered in `gathers` once it is finished. */

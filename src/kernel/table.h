@@ -80,7 +80,7 @@ struct grd_kernel_table {
     grd_loop_kernel *const *cast[GRD_DTYPE_COUNT];
     /* Over lines, indexed by enum grd_lines_kernel_index: int64 float32 float64 complex128. */
     void (*const *lines[GRD_DTYPE_COUNT])(const struct grd_lines_block *block);
-    const struct grd_reduce_row *reduce[GRD_DTYPE_COUNT];    /* uint8 int64 uint64 float32 float64 complex128 */
+    const struct grd_reduce_row *reduce[GRD_DTYPE_COUNT];    /* uint8 int64 uint64 bfloat16 float32 float64 complex128 */
     const struct grd_product_kernels *gemm[GRD_DTYPE_COUNT]; /* integers of 4 and 8 bytes, float32 float64 complex64 complex128 */
     const struct grd_index_kernels *index;
     const struct grd_bytes_kernels *bytes;

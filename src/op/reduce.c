@@ -17,7 +17,7 @@ enum {
     MANY_STRIPS = 16,      /* enough strips to keep every thread busy without cutting the reduced elements */
     LEAST_PIECE = 1 << 16, /* elements in a cell of the grid when they are cut */
     MOST_PIECES = 64,
-    WHOLE = 64, /* elements that fill cache lines, whatever their size */
+    WHOLE = 64,      /* elements that fill cache lines, whatever their size */
     GRAIN = 1 << 15, /* elements worth a thread's while */
     ALIGNMENT = 64
 };

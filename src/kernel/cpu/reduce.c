@@ -1,4 +1,4 @@
-/* Reductions along one dimension. Typed: uint8 (bool too) int64 uint64 float32 float64 complex128.
+/* Reductions along one dimension. Typed: uint8 (bool too) int64 uint64 bfloat16 float32 float64 complex128; of bfloat16 sums and sums of squares alone.
  *
  * A line is spread over LANES partial results, which are added up every STEPS steps, so that the error of a sum grows with
  * the logarithm of n and the order is the same at every instruction-set level.
@@ -13,10 +13,27 @@
 #include "kernel/cpu/reduce_exp.h"
 #include "kernel/cpu/typed.h"
 
+/* An element in memory. */
+#if GRD_IS_HALF
+typedef T S;
+#else
+typedef E S;
+#endif
+
+INLINE E value_of(S x)
+{
+#if GRD_IS_HALF
+    return load(x);
+#else
+    return x;
+#endif
+}
+
 /* Partial results of a line: LANES while it is long, SHORT for what is left; as many at every instruction-set level. */
 enum { LANES = sizeof(E) == 16 ? 8 : sizeof(E) == 8 ? 16 : 32, SHORT = 8, STEPS = 32 };
 
-enum { LINE = 64, ACROSS = LINE / sizeof(E) }; /* bytes and elements of a cache line */
+/* Bytes and elements of a cache line; columns are taken ACROSS at a time, which is code of its own, in dtypes that are reduced often. */
+enum { LINE = 64, ACROSS = LINE / sizeof(S), IS_OFTEN = GRD_TAG >= GRD_TAG_int64 && !GRD_IS_COMPLEX };
 
 typedef G map_function(E x, G center);
 typedef G combine_function(G a, G b);
@@ -71,10 +88,10 @@ INLINE G squared_distance(E x, G center)
 #endif
 
 /* Asks for `count` elements that come FETCHED bytes later: the hardware fetches ahead within a page only. */
-INLINE void fetch(const E *x, int64_t count)
+INLINE void fetch(const S *x, int64_t count)
 {
     enum { FETCHED = 2048 };
-    for (int64_t i = 0; i < count * (int64_t)sizeof(E); i += LINE)
+    for (int64_t i = 0; i < count * (int64_t)sizeof(S); i += LINE)
         __builtin_prefetch((const char *)x + FETCHED + i);
 }
 
@@ -96,28 +113,28 @@ INLINE G fold_all(G *lanes, int width, combine_function *combine)
 
 /* Lanes begin as identity and element, combined: a mere copy would be made in smaller pieces than are loaded next, which waits for it.
  * What is left of a line after whole blocks is taken from a last block that overlaps, with the identity where it does. */
-INLINE G gather_line(int64_t n, const E *x, G center, map_function *map, combine_function *combine, G identity)
+INLINE G gather_line(int64_t n, const S *x, G center, map_function *map, combine_function *combine, G identity)
 {
     int64_t i = 0;
     if (n < SHORT) {
         G result = identity;
         for (; i < n; i++)
-            result = combine(result, map(x[i], center));
+            result = combine(result, map(value_of(x[i]), center));
         return result;
     }
     G total[LANES];
     if (n < LANES) {
-        LANEWISE for (int l = 0; l < SHORT; l++) total[l] = combine(identity, map(x[l], center));
+        LANEWISE for (int l = 0; l < SHORT; l++) total[l] = combine(identity, map(value_of(x[l]), center));
         i = SHORT;
     } else {
-        LANEWISE for (int l = 0; l < LANES; l++) total[l] = combine(identity, map(x[l], center));
+        LANEWISE for (int l = 0; l < LANES; l++) total[l] = combine(identity, map(value_of(x[l]), center));
         for (i = LANES; n - i >= LANES;) {
             G part[LANES];
-            LANEWISE for (int l = 0; l < LANES; l++) part[l] = combine(identity, map(x[i + l], center));
+            LANEWISE for (int l = 0; l < LANES; l++) part[l] = combine(identity, map(value_of(x[i + l]), center));
             int64_t end = i + at_most((n - i) / LANES, STEPS) * LANES;
             for (i += LANES; i < end; i += LANES) {
                 fetch(x + i, LANES);
-                LANEWISE for (int l = 0; l < LANES; l++) part[l] = combine(part[l], map(x[i + l], center));
+                LANEWISE for (int l = 0; l < LANES; l++) part[l] = combine(part[l], map(value_of(x[i + l]), center));
             }
             LANEWISE for (int l = 0; l < LANES; l++) total[l] = combine(total[l], part[l]);
         }
@@ -127,13 +144,13 @@ INLINE G gather_line(int64_t n, const E *x, G center, map_function *map, combine
             fold(total, 8, combine);
     }
     for (; i + SHORT <= n; i += SHORT)
-        LANEWISE for (int l = 0; l < SHORT; l++) total[l] = combine(total[l], map(x[i + l], center));
+        LANEWISE for (int l = 0; l < SHORT; l++) total[l] = combine(total[l], map(value_of(x[i + l]), center));
     if (i < n) {
-        const E *last = x + n - SHORT;
+        const S *last = x + n - SHORT;
         int done = (int)(i - (n - SHORT));
         LANEWISE for (int l = 0; l < SHORT; l++)
         {
-            G value = map(last[l], center);
+            G value = map(value_of(last[l]), center);
             total[l] = combine(total[l], l < done ? identity : value);
         }
     }
@@ -146,7 +163,7 @@ INLINE void gather_lines(const struct grd_reduce_block *b, map_function *map, co
     const G *center = b->center;
     for (int64_t j = 0; j < b->outputs; j++) {
         G c = center != NULL ? center[j] : 0;
-        gathered[j] = combine(gathered[j], gather_line(b->n, (const E *)(b->in + j * b->stride), c, map, combine, identity));
+        gathered[j] = combine(gathered[j], gather_line(b->n, (const S *)(b->in + j * b->stride), c, map, combine, identity));
     }
 }
 
@@ -154,94 +171,105 @@ INLINE void gather_lines(const struct grd_reduce_block *b, map_function *map, co
  * used, since many requests at once would wait for each other. */
 INLINE void fetch_below(const struct grd_reduce_block *b, const char *row, int rows, int64_t j)
 {
-    UNROLLED for (int r = rows; r < 2 * rows; r++) __builtin_prefetch(row + r * b->stride + j * (int64_t)sizeof(E));
+    UNROLLED for (int r = rows; r < 2 * rows; r++) __builtin_prefetch(row + r * b->stride + j * (int64_t)sizeof(S));
 }
 
 /* Combines columns [j, j + count) of four rows into gathered[j..]. */
-INLINE void gather_four(const struct grd_reduce_block *b, const char *row, int64_t j, int64_t count, map_function *map, combine_function *combine, const G *center)
+INLINE void gather_four(const struct grd_reduce_block *b, const char *row, int64_t j, int64_t count, map_function *map,
+                        combine_function *combine, const G *center)
 {
-    const E *x0 = (const E *)row + j, *x1 = (const E *)(row + b->stride) + j;
-    const E *x2 = (const E *)(row + 2 * b->stride) + j, *x3 = (const E *)(row + 3 * b->stride) + j;
+    const S *x0 = (const S *)row + j, *x1 = (const S *)(row + b->stride) + j;
+    const S *x2 = (const S *)(row + 2 * b->stride) + j, *x3 = (const S *)(row + 3 * b->stride) + j;
     G *restrict gathered = (G *)b->gathered + j;
     LANEWISE for (int64_t l = 0; l < count; l++)
     {
         const G c = center != NULL ? center[j + l] : 0;
-        const G low = combine(map(x0[l], c), map(x1[l], c)), high = combine(map(x2[l], c), map(x3[l], c));
+        const G low = combine(map(value_of(x0[l]), c), map(value_of(x1[l]), c)),
+                high = combine(map(value_of(x2[l]), c), map(value_of(x3[l]), c));
         gathered[l] = combine(gathered[l], combine(low, high));
+    }
+}
+
+/* Combines the rows from `row` on, one at a time. */
+INLINE void gather_rows(const struct grd_reduce_block *b, int64_t row, map_function *map, combine_function *combine, const G *center)
+{
+    G *restrict gathered = b->gathered;
+    for (; row < b->n; row++) {
+        const S *x = (const S *)(b->in + row * b->stride);
+        for (int64_t j = 0; j < b->outputs; j++)
+            gathered[j] = combine(gathered[j], map(value_of(x[j]), center != NULL ? center[j] : 0));
     }
 }
 
 INLINE void gather_columns(const struct grd_reduce_block *b, map_function *map, combine_function *combine, const G *center)
 {
     enum { ROWS = 4 };
-    G *restrict gathered = b->gathered;
     int64_t i = 0, cols = b->outputs;
     for (; i + ROWS <= b->n; i += ROWS) {
         const char *row = b->in + i * b->stride;
         int64_t j = 0;
-        for (; j + ACROSS <= cols; j += ACROSS) {
+        for (; IS_OFTEN && j + ACROSS <= cols; j += ACROSS) {
             fetch_below(b, row, ROWS, j);
             gather_four(b, row, j, ACROSS, map, combine, center);
         }
         gather_four(b, row, j, cols - j, map, combine, center);
     }
-    for (; i < b->n; i++) {
-        const E *x = (const E *)(b->in + i * b->stride);
-        for (int64_t j = 0; j < cols; j++)
-            gathered[j] = combine(gathered[j], map(x[j], center != NULL ? center[j] : 0));
-    }
+    gather_rows(b, i, map, combine, center);
 }
 
+#if !GRD_IS_HALF
 static void nonzero_columns(const struct grd_reduce_block *b)
 {
     gather_columns(b, is_nonzero, add, NULL);
 }
+#endif
 
-#if GRD_TAG == GRD_TAG_float32
+#if GRD_TAG == GRD_TAG_float32 || GRD_IS_HALF
 /* Sums of floats: in float over at most FLOAT_STEPS elements of a lane, then on in double. Twice as many lanes fit the registers. */
 enum { FLOAT_LANES = 64, FLOAT_SHORT = 16, FLOAT_STEPS = 16 };
 
-INLINE G sum_line(int64_t n, const E *x)
+INLINE G sum_line(int64_t n, const S *x)
 {
     if (n < FLOAT_SHORT)
         return gather_line(n, x, 0, itself, add, 0);
     G total[FLOAT_SHORT];
     E rest[FLOAT_SHORT];
-    const E *last = x + n - FLOAT_SHORT;
+    const S *last = x + n - FLOAT_SHORT;
     int done = FLOAT_SHORT - (int)(n % FLOAT_SHORT);
     int64_t i = FLOAT_SHORT;
     LANEWISE for (int l = 0; l < FLOAT_SHORT; l++)
     {
-        E value = last[l];
+        E value = value_of(last[l]);
         rest[l] = l < done ? 0 : value;
     }
     if (n < FLOAT_SHORT * FLOAT_STEPS) {
         for (i = 0; i + FLOAT_SHORT <= n; i += FLOAT_SHORT)
-            LANEWISE for (int l = 0; l < FLOAT_SHORT; l++) rest[l] += x[i + l];
+            LANEWISE for (int l = 0; l < FLOAT_SHORT; l++) rest[l] += value_of(x[i + l]);
         LANEWISE for (int l = 0; l < FLOAT_SHORT; l++) total[l] = rest[l];
         return fold_all(total, FLOAT_SHORT, add);
     }
-    LANEWISE for (int l = 0; l < FLOAT_SHORT; l++) total[l] = x[l];
+    LANEWISE for (int l = 0; l < FLOAT_SHORT; l++) total[l] = value_of(x[l]);
     while (n - i >= FLOAT_LANES) {
         E part[FLOAT_LANES];
         for (int l = 0; l < FLOAT_LANES; l++)
-            part[l] = 0 + x[i + l];
+            part[l] = 0 + value_of(x[i + l]);
         int64_t end = i + at_most((n - i) / FLOAT_LANES, FLOAT_STEPS) * FLOAT_LANES;
         for (i += FLOAT_LANES; i < end; i += FLOAT_LANES) {
             fetch(x + i, FLOAT_LANES);
             for (int l = 0; l < FLOAT_LANES; l++)
-                part[l] += x[i + l];
+                part[l] += value_of(x[i + l]);
         }
         for (int l = 0; l < 32; l++)
             part[l] += part[l + 32];
         LANEWISE for (int l = 0; l < FLOAT_SHORT; l++) total[l] += part[l] + part[l + FLOAT_SHORT];
     }
     for (; i + FLOAT_SHORT <= n; i += FLOAT_SHORT)
-        LANEWISE for (int l = 0; l < FLOAT_SHORT; l++) rest[l] += x[i + l];
+        LANEWISE for (int l = 0; l < FLOAT_SHORT; l++) rest[l] += value_of(x[i + l]);
     LANEWISE for (int l = 0; l < FLOAT_SHORT; l++) total[l] += rest[l];
     return fold_all(total, FLOAT_SHORT, add);
 }
 
+#if !GRD_IS_HALF
 /* Products of floats: in float over at most PROD_STEPS elements of a lane and those of another lane, then on in double. Where these products are all in [2^-64, 2^64), no
  * digit is lost to the ends of float's range, unless the elements of one product are further apart than that; other lines are multiplied in double. */
 enum { PROD_STEPS = 8, PROD_LANES = FLOAT_LANES / 2 };
@@ -281,17 +309,19 @@ INLINE G prod_line(int64_t n, const E *x)
         return prod_in_double(n, x);
     return fold_all(total, FLOAT_SHORT, multiply) * prod_in_double(n - i, x + i);
 }
+#endif
 
 /* Adds columns [j, j + count) of eight rows to gathered[j..]; in float, two by two. */
 INLINE void add_eight(const struct grd_reduce_block *b, const char *row, int64_t j, int64_t count)
 {
     enum { ROWS = 8 };
-    const E *x[ROWS];
+    const S *x[ROWS];
     G *restrict gathered = (G *)b->gathered + j;
-    UNROLLED for (int r = 0; r < ROWS; r++) x[r] = (const E *)(row + r * b->stride) + j;
+    UNROLLED for (int r = 0; r < ROWS; r++) x[r] = (const S *)(row + r * b->stride) + j;
     LANEWISE for (int64_t l = 0; l < count; l++)
     {
-        const E low = (x[0][l] + x[1][l]) + (x[2][l] + x[3][l]), high = (x[4][l] + x[5][l]) + (x[6][l] + x[7][l]);
+        const E low = (value_of(x[0][l]) + value_of(x[1][l])) + (value_of(x[2][l]) + value_of(x[3][l])),
+                high = (value_of(x[4][l]) + value_of(x[5][l])) + (value_of(x[6][l]) + value_of(x[7][l]));
         gathered[l] += low + high;
     }
 }
@@ -308,7 +338,10 @@ static void sum_columns(const struct grd_reduce_block *b)
         }
         add_eight(b, rest.in, j, b->outputs - j);
     }
-    gather_columns(&rest, itself, add, NULL);
+    if (GRD_IS_HALF)
+        gather_rows(&rest, 0, itself, add, NULL);
+    else
+        gather_columns(&rest, itself, add, NULL);
 }
 #else
 INLINE G sum_line(int64_t n, const E *x)
@@ -331,9 +364,10 @@ static void sum_lines(const struct grd_reduce_block *b)
 {
     G *gathered = b->gathered;
     for (int64_t j = 0; j < b->outputs; j++)
-        gathered[j] += sum_line(b->n, (const E *)(b->in + j * b->stride));
+        gathered[j] += sum_line(b->n, (const S *)(b->in + j * b->stride));
 }
 
+#if !GRD_IS_HALF
 static void nonzero_lines(const struct grd_reduce_block *b)
 {
     gather_lines(b, is_nonzero, add, 0);
@@ -350,8 +384,9 @@ static void prod_columns(const struct grd_reduce_block *b)
 {
     gather_columns(b, itself, multiply, NULL);
 }
+#endif
 
-#if GRD_IS_FLOAT || GRD_IS_COMPLEX
+#if (GRD_IS_FLOAT && !GRD_IS_HALF) || GRD_IS_COMPLEX
 INLINE G difference(E x, G center)
 {
     return (G)x - center;
@@ -376,7 +411,9 @@ static void abs_columns(const struct grd_reduce_block *b)
 {
     gather_columns(b, magnitude, add, NULL);
 }
+#endif
 
+#if GRD_IS_FLOAT || GRD_IS_COMPLEX
 INLINE G squared(E x, G center)
 {
     (void)center;
@@ -385,7 +422,7 @@ INLINE G squared(E x, G center)
 
 static void square_lines(const struct grd_reduce_block *b)
 {
-    if (b->center != NULL)
+    if (!GRD_IS_HALF && b->center != NULL)
         gather_lines(b, squared_distance, add, 0);
     else
         gather_lines(b, squared, add, 0);
@@ -393,14 +430,14 @@ static void square_lines(const struct grd_reduce_block *b)
 
 static void square_columns(const struct grd_reduce_block *b)
 {
-    if (b->center != NULL)
+    if (!GRD_IS_HALF && b->center != NULL)
         gather_columns(b, squared_distance, add, b->center);
     else
         gather_columns(b, squared, add, NULL);
 }
 #endif
 
-#if GRD_IS_FLOAT
+#if GRD_IS_FLOAT && !GRD_IS_HALF
 /* In the precision of the elements, in pieces that stay in the first cache. */
 enum { PIECE = 256 };
 
@@ -438,7 +475,7 @@ static void exp_columns(const struct grd_reduce_block *b)
 }
 #endif
 
-#if !GRD_IS_COMPLEX
+#if !GRD_IS_COMPLEX && !GRD_IS_HALF
 #include "kernel/cpu/reduce_choose.h"
 #endif
 #include "kernel/cpu/reduce_ends.h"
@@ -447,12 +484,15 @@ const struct grd_reduce_row GRD_TYPED(grd_reduce_row) = {
     .kinds =
         {
             [GRD_REDUCE_SUM] = {sum_lines, sum_columns, begin_zero},
+#if GRD_IS_FLOAT || GRD_IS_COMPLEX
+            [GRD_REDUCE_SQUARE] = {square_lines, square_columns, begin_zero},
+#endif
+#if !GRD_IS_HALF
             [GRD_REDUCE_PROD] = {prod_lines, prod_columns, begin_one},
             [GRD_REDUCE_NONZERO] = {nonzero_lines, nonzero_columns, begin_zero},
 #if GRD_IS_FLOAT || GRD_IS_COMPLEX
             [GRD_REDUCE_DIFFERENCE] = {difference_lines, difference_columns, begin_zero},
             [GRD_REDUCE_ABS] = {abs_lines, abs_columns, begin_zero},
-            [GRD_REDUCE_SQUARE] = {square_lines, square_columns, begin_zero},
 #endif
 #if GRD_IS_FLOAT
             [GRD_REDUCE_EXP] = {exp_lines, exp_columns, begin_zero},
@@ -462,13 +502,17 @@ const struct grd_reduce_row GRD_TYPED(grd_reduce_row) = {
             [GRD_REDUCE_MIN] = {min_lines, min_columns, begin_highest},
             [GRD_REDUCE_FIND] = {find_lines, find_columns, begin_nowhere},
 #endif
+#endif
         },
     .end =
         {
 #if GRD_IS_FLOAT || GRD_IS_COMPLEX
             [GRD_FINISH_DIVIDE] = end_divide,
-            [GRD_FINISH_MEAN] = end_mean,
             [GRD_FINISH_ROOT] = end_root,
+#endif
+#if !GRD_IS_HALF
+#if GRD_IS_FLOAT || GRD_IS_COMPLEX
+            [GRD_FINISH_MEAN] = end_mean,
             [GRD_FINISH_DIVIDE_ROOT] = end_divide_root,
 #endif
 #if GRD_IS_FLOAT
@@ -477,5 +521,6 @@ const struct grd_reduce_row GRD_TYPED(grd_reduce_row) = {
 #endif
             [GRD_FINISH_ANY] = end_any,
             [GRD_FINISH_ALL] = end_all,
+#endif
         },
 };

@@ -99,7 +99,7 @@ INLINE void choose_columns(const struct grd_reduce_block *b, choose_function *ch
     for (; i + ROWS <= b->n; i += ROWS) {
         const char *row = b->in + i * b->stride;
         int64_t j = 0;
-        for (; j + ACROSS <= cols; j += ACROSS) {
+        for (; IS_OFTEN && j + ACROSS <= cols; j += ACROSS) {
             fetch_below(b, row, ROWS, j);
             choose_four(b, row, j, ACROSS, choose);
         }

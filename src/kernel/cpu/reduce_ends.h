@@ -13,12 +13,14 @@ static void begin_zero(int64_t n, void *gathered)
     fill(n, gathered, 0);
 }
 
+#if !GRD_IS_HALF
 static void begin_one(int64_t n, void *gathered)
 {
     fill(n, gathered, 1);
 }
+#endif
 
-#if !GRD_IS_COMPLEX
+#if !GRD_IS_COMPLEX && !GRD_IS_HALF
 INLINE void fill_elements(int64_t n, E *gathered, E value)
 {
     for (int64_t i = 0; i < n; i++)
@@ -64,20 +66,21 @@ static void end_divide(int64_t n, void *gathered, const void *center, double num
         v[i] /= number;
 }
 
-static void end_mean(int64_t n, void *gathered, const void *center, double number)
-{
-    double *v = gathered;
-    const double *c = center;
-    for (int64_t i = 0; i < n * PARTS; i++)
-        v[i] = v[i] / number + c[i];
-}
-
 static void end_root(int64_t n, void *gathered, const void *center, double number)
 {
     double *v = gathered;
     (void)center, (void)number;
     for (int64_t i = 0; i < n * PARTS; i += PARTS)
         v[i] = sqrt(v[i]);
+}
+
+#if !GRD_IS_HALF
+static void end_mean(int64_t n, void *gathered, const void *center, double number)
+{
+    double *v = gathered;
+    const double *c = center;
+    for (int64_t i = 0; i < n * PARTS; i++)
+        v[i] = v[i] / number + c[i];
 }
 
 static void end_divide_root(int64_t n, void *gathered, const void *center, double number)
@@ -88,7 +91,9 @@ static void end_divide_root(int64_t n, void *gathered, const void *center, doubl
         v[i] = sqrt(v[i] / number);
 }
 #endif
+#endif
 
+#if !GRD_IS_HALF
 #if GRD_IS_FLOAT
 static void end_finite(int64_t n, void *gathered, const void *center, double number)
 {
@@ -126,5 +131,6 @@ static void end_all(int64_t n, void *gathered, const void *center, double number
     for (int64_t i = 0; i < n; i++)
         truth[i] = v[i] == (G)number;
 }
+#endif
 
 #endif

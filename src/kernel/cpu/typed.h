@@ -90,7 +90,7 @@ typedef C T;
 #if GRD_IS_COMPLEX
 typedef double _Complex G;
 #elif GRD_IS_FLOAT
-typedef T E;
+typedef C E;
 typedef double G;
 #else
 typedef T E;

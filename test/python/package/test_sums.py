@@ -47,3 +47,39 @@ def test_along_each_dimension(shape, dim):
     assert np.all(np.abs(gradus.tensor(x).sum(dim).numpy() - exact) <= 3 * unit * exact)
     assert np.all(np.abs(gradus.tensor(x).mean(dim).numpy() * shape[dim] - exact) <= 4 * unit * exact)
     assert np.all(np.abs(gradus.tensor(x).var(dim).numpy() / wide.var(dim, ddof=1) - 1) <= 4 * unit)
+
+
+@pytest.mark.parametrize("shape,dim", [((130, 700), 0), ((130, 700), 1), ((9, 5), 0), ((70000,), 0), ((7, 40, 30), 1)])
+def test_sums_of_bfloat16_are_those_in_float32_rounded_once(shape, dim):
+    x = gradus.tensor(numbers("cancelling", math.prod(shape)).reshape(shape)).to(gradus.bfloat16)
+    exact = x.to(gradus.float64)
+    size = exact.abs().sum(dim) * 2.0**-22
+    for got, wanted in ((x.sum(dim), exact.sum(dim)), (x.sum(dim, dtype=gradus.float32), exact.sum(dim))):
+        unit = 2.0**-8 if got.dtype == gradus.bfloat16 else 2.0**-24
+        assert gradus.all((got.to(gradus.float64) - wanted).abs() <= size + 1.01 * unit * wanted.abs())
+    norm = exact.square().sum(dim).sqrt()
+    assert gradus.all((x.norm(dim=dim).to(gradus.float64) - norm).abs() <= 2.0**-8 * norm)
+
+
+def test_squares_of_bfloat16_do_not_leave_the_range_on_the_way():
+    for size in (1e30, 1e-30):
+        x = gradus.full((1000, 3), size, dtype=gradus.bfloat16)
+        assert gradus.allclose(x.norm(dim=0).to(gradus.float64), gradus.full((3,), size * math.sqrt(1000), dtype=gradus.float64), rtol=2.0**-7)
+
+
+@pytest.mark.parametrize("n", [5, 63, 64, 100, 1000, 100000])
+def test_product_of_float32(n):
+    """Signs, and a result that float holds, from elements whose product is far beyond it on the way."""
+    rng = np.random.default_rng(5)
+    x = (np.exp2(rng.uniform(-1, 1, n)) * rng.choice([-1, 1], n)).astype(np.float32)
+    x = (x / np.exp2(np.log2(np.abs(x.astype(np.float64))).mean())).astype(np.float32)
+    exact = np.prod(x.astype(np.longdouble))
+    assert abs(gradus.tensor(x).prod().item() / float(exact) - 1) <= 2.0**-24 * (2 + 8 * math.sqrt(n))
+    if n <= 1000:  # powers of two, whose product is exact, but not of 16 of them in float32
+        powers = np.concatenate([np.full(n, 2.0**12), np.full(n, 2.0**-12)]).astype(np.float32)
+        rng.shuffle(powers)
+        assert gradus.all(gradus.tensor(np.stack([powers, powers[::-1]])).prod(1) == 1)
+    x[n // 2] = 0
+    assert gradus.tensor(x).prod().item() == 0
+    x[n // 3] = np.nan
+    assert math.isnan(gradus.tensor(x).prod().item())
