@@ -12,7 +12,9 @@ enum {
     PARTS = 16,      /* at most so many pieces of work have scratch of their own */
     ALIGNMENT = 64,
     CACHE_LINE = 64,
-    BLOCK = 1 << 18 /* bytes of an operand's block: those of several operands stay in a cache of 1 MiB */
+    BLOCK = 1 << 18, /* bytes of an operand's block: those of several operands stay in a cache of 1 MiB */
+    AHEAD = 8,       /* rows that are asked for early: the hardware does not look beyond a page */
+    TURNED = 64      /* rows of a block that are transposed before they are converted: whole cache lines of the operand */
 };
 
 /* One operand: where line 0 begins, and how far apart in bytes are its elements and, along each of the other dimensions, lines. */
@@ -22,9 +24,9 @@ struct operand {
     grd_loop_kernel *cast; /* from, or of the result to, the dtype it has in memory; NULL: it lies as the kernel wants it */
     int64_t size;          /* bytes of an element in memory */
     int64_t block;         /* where its block begins in the scratch of a piece */
-    bool
-        transposed; /* its block is the transpose of the operand: the dtype is the same, and a column of the block has stride 1 in memory */
-    uint8_t kind;   /* grd_lines_operand */
+    bool converts;         /* the dtype in memory is another than that computed in */
+    bool transposed;       /* its block is the transpose of the operand: a column of the block has stride 1 in memory */
+    uint8_t kind;          /* grd_lines_operand */
 };
 
 struct lines {
@@ -38,6 +40,7 @@ struct lines {
     double numbers[GRD_LINES_NUMBERS];
     int64_t width, strips, strips_per_row; /* a strip is up to `width` lines along the innermost dimension */
     int64_t part, parts, part_bytes;       /* strips of a part, and its scratch */
+    int64_t turned;                        /* where the rows lie in the scratch that are transposed and not yet converted */
     int64_t most_parts;
     struct operand operands[GRD_LINES_OPERANDS];
 };
@@ -202,13 +205,20 @@ static void set_casts(struct lines *l, grd_tensor *const *tensors)
     for (int i = 0; i < l->noperands; i++) {
         struct operand *o = &l->operands[i];
         o->cast = NULL;
-        o->transposed = false;
+        o->transposed = o->converts = false;
         if (o->kind == GRD_LINES_LINE && !lies_right(l, o, (grd_dtype)tensors[i]->dtype)) {
             const grd_dtype dtype = (grd_dtype)tensors[i]->dtype;
+            o->converts = dtype != l->as;
             o->cast = i < l->nresults ? grd_cast_kernel(l->as, dtype) : grd_cast_kernel(dtype, l->as);
-            o->transposed = dtype == l->as && l->n > 1 && (l->columns ? o->along : o->strides[0]) == l->size;
+            o->transposed = l->n > 1 && (l->columns ? o->along : o->strides[0]) == o->size;
         }
     }
+}
+
+/* True if one block serves the result and the first tensor: both would have one, and a kernel may write where it reads. */
+static bool shares_block(const struct lines *l)
+{
+    return l->nresults == 1 && l->operands[0].cast != NULL && l->operands[1].cast != NULL;
 }
 
 /* Retransposes how many lines a strip has: at most `width`, and so few that the block of an operand stays in a cache. If a block is a transpose, or has columns,
@@ -216,13 +226,17 @@ static void set_casts(struct lines *l, grd_tensor *const *tensors)
 static int64_t width_of_blocks(const struct lines *l, int64_t width)
 {
     bool has_blocks = false, transposes = false;
+    int64_t size = l->size < CACHE_LINE ? l->size : CACHE_LINE;
     for (int i = 0; i < l->noperands; i++) {
-        has_blocks |= l->operands[i].cast != NULL;
-        transposes |= l->operands[i].transposed;
+        const struct operand *o = &l->operands[i];
+        has_blocks |= o->cast != NULL;
+        transposes |= o->transposed;
+        size = o->transposed && o->size < size ? o->size : size;
     }
-    const int64_t least = CACHE_LINE / (l->size < CACHE_LINE ? l->size : CACHE_LINE);
-    if (has_blocks && width * l->n * l->size > BLOCK)
-        width = BLOCK / (l->n * l->size);
+    const int64_t least = CACHE_LINE / size;
+    const int64_t block = shares_block(l) ? 2 * BLOCK : BLOCK;
+    if (has_blocks && width * l->n * l->size > block)
+        width = block / (l->n * l->size);
     if (transposes || (has_blocks && l->columns))
         width = width < least ? least : width / least * least;
     width = width < 1 ? 1 : width;
@@ -250,9 +264,15 @@ static bool prepare(struct grd_plan *p)
     int64_t bytes = 0;
     for (int i = 0; i < l->noperands; i++) {
         struct operand *o = &l->operands[i];
-        o->block = bytes;
-        if (o->cast != NULL)
+        o->block = i == 1 && shares_block(l) ? 0 : bytes;
+        if (o->cast != NULL && !(i == 1 && shares_block(l)))
             bytes += (l->n * l->width * l->size + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
+    }
+    l->turned = bytes;
+    for (int i = 0; i < l->noperands; i++) {
+        const struct operand *o = &l->operands[i];
+        if (o->transposed && bytes < l->turned + TURNED * (l->columns ? l->width : l->n) * o->size)
+            bytes = l->turned + TURNED * (l->columns ? l->width : l->n) * o->size;
     }
     l->strips_per_row = (l->sizes[0] - 1) / l->width + 1;
     l->strips = l->strips_per_row * grd_sizes_product(l->sizes + 1, l->ndim - 1);
@@ -270,17 +290,33 @@ static bool prepare(struct grd_plan *p)
 
 /* ---- The run -------------------------------------------------------------------------------------------------------------------------- */
 
+/* Moves rows x length elements between the block of an operand and memory, where the rows are neighbours and `step` is along one. `turned` has room for TURNED rows. */
+static void transpose_block(const struct lines *l, const struct operand *o, char *data, char *block, int64_t rows, int64_t length,
+                            int64_t step, char *turned, bool back)
+{
+    grd_transpose_kernel *const transpose = grd_kernels->transpose[grd_index_size(o->size)];
+    const int64_t to_block[] = {l->size, o->size}, from_block[] = {o->size, l->size};
+    for (int64_t first = 0; first < rows; first += TURNED, data += TURNED * o->size, block += TURNED * length * l->size) {
+        const int64_t count = rows - first < TURNED ? rows - first : TURNED;
+        char *const here = o->converts ? turned : block;
+        if (back && o->converts)
+            o->cast(count * length, (char *const[]){turned, block}, from_block, NULL);
+        if (back)
+            transpose(length, count, data, step, here, length * o->size, false);
+        else
+            transpose(count, length, here, length * o->size, data, step, false);
+        if (!back && o->converts)
+            o->cast(count * length, (char *const[]){block, turned}, to_block, NULL);
+    }
+}
+
 /* Brings `lines` lines to the block of an operand, or from there; in columns form all lines' elements lie together. */
-static void move(const struct lines *l, const struct operand *o, char *data, char *block, int64_t lines, bool back)
+static void move(const struct lines *l, const struct operand *o, char *data, char *block, int64_t lines, char *turned, bool back)
 {
     int64_t rows = l->columns ? l->n : lines, length = l->columns ? lines : l->n;
     const int64_t row = l->columns ? o->along : o->strides[0], step = l->columns ? o->strides[0] : o->along;
     if (o->transposed) {
-        grd_transpose_kernel *transpose = grd_kernels->transpose[grd_index_size(l->size)];
-        if (back)
-            transpose(length, rows, data, step, block, length * l->size, false);
-        else
-            transpose(rows, length, block, length * l->size, data, step, false);
+        transpose_block(l, o, data, block, rows, length, step, turned, back);
         return;
     }
     if (row == length * step) {
@@ -289,6 +325,8 @@ static void move(const struct lines *l, const struct operand *o, char *data, cha
     }
     for (int64_t i = 0; i < rows; i++) {
         char *here = data + i * row, *there = block + i * length * l->size;
+        for (int64_t at = 0; step == o->size && i + AHEAD < rows && at < length * step; at += CACHE_LINE)
+            __builtin_prefetch(here + AHEAD * row + at);
         o->cast(length, (char *const[]){back ? here : there, back ? there : here},
                 (const int64_t[]){back ? step : l->size, back ? l->size : step}, NULL);
     }
@@ -316,7 +354,7 @@ static void run_strip(const struct lines *l, int64_t strip, char *scratch)
         b.data[i] = o->cast != NULL ? scratch + o->block : data[i];
         b.step[i] = o->cast != NULL ? (l->columns ? b.lines : l->n) : (l->columns ? o->along : o->strides[0]) / l->size;
         if (o->cast != NULL && i >= l->nresults)
-            move(l, o, data[i], b.data[i], b.lines, false);
+            move(l, o, data[i], b.data[i], b.lines, scratch + l->turned, false);
     }
     if (l->noperands == 2) { /* kernels of one tensor or two that share their loops: the second is the first */
         b.data[2] = b.data[1];
@@ -325,7 +363,7 @@ static void run_strip(const struct lines *l, int64_t strip, char *scratch)
     l->kernel(&b);
     for (int i = 0; i < l->nresults; i++)
         if (l->operands[i].cast != NULL)
-            move(l, &l->operands[i], data[i], b.data[i], b.lines, true);
+            move(l, &l->operands[i], data[i], b.data[i], b.lines, scratch + l->turned, true);
 }
 
 static void run_parts(int64_t begin, int64_t end, void *context)

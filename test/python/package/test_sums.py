@@ -83,3 +83,20 @@ def test_product_of_float32(n):
     assert gradus.tensor(x).prod().item() == 0
     x[n // 3] = np.nan
     assert math.isnan(gradus.tensor(x).prod().item())
+
+
+@pytest.mark.parametrize("dtype", [gradus.bfloat16, gradus.float16, gradus.int32])
+@pytest.mark.parametrize("shape", [(150, 40), (33, 70), (3, 129, 65)])
+@pytest.mark.parametrize("turned", [False, True])
+def test_lines_of_other_dtypes_are_those_of_float32(dtype, shape, turned):
+    """What is converted in blocks, of lines that are neighbours or columns, is what is computed of a converted tensor."""
+    x = gradus.tensor(numbers("uniform", math.prod(shape)).reshape(shape) * 9).to(dtype)
+    x = x.transpose(-1, -2) if turned else x
+    wide = x.to(gradus.int64 if dtype == gradus.int32 else gradus.float32).contiguous()
+    functions = [lambda t, dim: t.cumsum(dim)]
+    if dtype != gradus.int32:
+        functions += [lambda t, dim: t.softmax(dim), lambda t, dim: t.log_softmax(dim)]
+    for function in functions:
+        for dim in range(x.ndim):
+            got, wanted = function(x, dim), function(wide, dim)
+            assert gradus.allclose(got.to(wanted.dtype), wanted, rtol=2.0**-8 if dtype == gradus.bfloat16 else 2.0**-11 if dtype == gradus.float16 else 0, atol=1e-7)
