@@ -100,3 +100,19 @@ def test_lines_of_other_dtypes_are_those_of_float32(dtype, shape, turned):
         for dim in range(x.ndim):
             got, wanted = function(x, dim), function(wide, dim)
             assert gradus.allclose(got.to(wanted.dtype), wanted, rtol=2.0**-8 if dtype == gradus.bfloat16 else 2.0**-11 if dtype == gradus.float16 else 0, atol=1e-7)
+
+
+@pytest.mark.parametrize("n", [1, 3, 4, 7, 1001])
+def test_running_sums_of_8_bytes(n):
+    rng = np.random.default_rng(6)
+    x = rng.integers(-(2**62), 2**62, (3, n))
+    with np.errstate(over="ignore"):
+        assert np.array_equal(gradus.tensor(x).cumsum(1).numpy(), x.cumsum(1))
+    x = rng.standard_normal((3, n))
+    wide = x.astype(np.longdouble)
+    assert np.all(np.abs(gradus.tensor(x).cumsum(1).numpy() - wide.cumsum(1)) <= 2.0**-53 * (n + 2) / 2 * np.abs(wide).cumsum(1))
+    t = gradus.tensor(x)
+    assert gradus.equal(gradus.cumsum(t, 1, out=t), gradus.tensor(x).cumsum(1))
+    x[0, n // 3], x[0, n // 2], x[1, n // 2], x[2, n - 1] = np.inf, np.inf, -np.inf, np.nan
+    with np.errstate(invalid="ignore"):
+        assert np.array_equal(np.isfinite(gradus.tensor(x).cumsum(1).numpy()), np.isfinite(x.cumsum(1)))
