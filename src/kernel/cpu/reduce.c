@@ -87,6 +87,14 @@ INLINE G squared_distance(E x, G center)
 }
 #endif
 
+#if GRD_IS_FLOAT || GRD_IS_COMPLEX
+INLINE G squared(E x, G center)
+{
+    (void)center;
+    return squared_distance(x, 0);
+}
+#endif
+
 /* Asks for `count` elements that come FETCHED bytes later: the hardware fetches ahead within a page only. */
 INLINE void fetch(const S *x, int64_t count)
 {
@@ -228,10 +236,17 @@ static void nonzero_columns(const struct grd_reduce_block *b)
 /* Sums of floats: in float over at most FLOAT_STEPS elements of a lane, then on in double. Twice as many lanes fit the registers. */
 enum { FLOAT_LANES = 64, FLOAT_SHORT = 16, FLOAT_STEPS = 16 };
 
-INLINE G sum_line(int64_t n, const S *x)
+/* An element, or its square. */
+INLINE E term(S x, bool squares)
+{
+    const E value = value_of(x);
+    return squares ? value * value : value;
+}
+
+INLINE G sum_terms(int64_t n, const S *x, bool squares)
 {
     if (n < FLOAT_SHORT)
-        return gather_line(n, x, 0, itself, add, 0);
+        return gather_line(n, x, 0, squares ? squared : itself, add, 0);
     G total[FLOAT_SHORT];
     E rest[FLOAT_SHORT];
     const S *last = x + n - FLOAT_SHORT;
@@ -239,34 +254,39 @@ INLINE G sum_line(int64_t n, const S *x)
     int64_t i = FLOAT_SHORT;
     LANEWISE for (int l = 0; l < FLOAT_SHORT; l++)
     {
-        E value = value_of(last[l]);
+        E value = term(last[l], squares);
         rest[l] = l < done ? 0 : value;
     }
     if (n < FLOAT_SHORT * FLOAT_STEPS) {
         for (i = 0; i + FLOAT_SHORT <= n; i += FLOAT_SHORT)
-            LANEWISE for (int l = 0; l < FLOAT_SHORT; l++) rest[l] += value_of(x[i + l]);
+            LANEWISE for (int l = 0; l < FLOAT_SHORT; l++) rest[l] += term(x[i + l], squares);
         LANEWISE for (int l = 0; l < FLOAT_SHORT; l++) total[l] = rest[l];
         return fold_all(total, FLOAT_SHORT, add);
     }
-    LANEWISE for (int l = 0; l < FLOAT_SHORT; l++) total[l] = value_of(x[l]);
+    LANEWISE for (int l = 0; l < FLOAT_SHORT; l++) total[l] = term(x[l], squares);
     while (n - i >= FLOAT_LANES) {
         E part[FLOAT_LANES];
         for (int l = 0; l < FLOAT_LANES; l++)
-            part[l] = 0 + value_of(x[i + l]);
+            part[l] = 0 + term(x[i + l], squares);
         int64_t end = i + at_most((n - i) / FLOAT_LANES, FLOAT_STEPS) * FLOAT_LANES;
         for (i += FLOAT_LANES; i < end; i += FLOAT_LANES) {
             fetch(x + i, FLOAT_LANES);
             for (int l = 0; l < FLOAT_LANES; l++)
-                part[l] += value_of(x[i + l]);
+                part[l] += term(x[i + l], squares);
         }
         for (int l = 0; l < 32; l++)
             part[l] += part[l + 32];
         LANEWISE for (int l = 0; l < FLOAT_SHORT; l++) total[l] += part[l] + part[l + FLOAT_SHORT];
     }
     for (; i + FLOAT_SHORT <= n; i += FLOAT_SHORT)
-        LANEWISE for (int l = 0; l < FLOAT_SHORT; l++) rest[l] += value_of(x[i + l]);
+        LANEWISE for (int l = 0; l < FLOAT_SHORT; l++) rest[l] += term(x[i + l], squares);
     LANEWISE for (int l = 0; l < FLOAT_SHORT; l++) total[l] += rest[l];
     return fold_all(total, FLOAT_SHORT, add);
+}
+
+INLINE G sum_line(int64_t n, const S *x)
+{
+    return sum_terms(n, x, false);
 }
 
 #if !GRD_IS_HALF
@@ -414,19 +434,25 @@ static void abs_columns(const struct grd_reduce_block *b)
 #endif
 
 #if GRD_IS_FLOAT || GRD_IS_COMPLEX
-INLINE G squared(E x, G center)
-{
-    (void)center;
-    return squared_distance(x, 0);
-}
-
+#if GRD_IS_HALF
+/* In float the square of an element is exact, unless it leaves the range: sums that may have lost something so are made again in double. */
 static void square_lines(const struct grd_reduce_block *b)
 {
-    if (!GRD_IS_HALF && b->center != NULL)
+    for (int64_t j = 0; j < b->outputs; j++) {
+        const S *x = (const S *)(b->in + j * b->stride);
+        const G sum = sum_terms(b->n, x, true);
+        ((G *)b->gathered)[j] += sum >= 0x1p-90 && sum < INFINITY ? sum : gather_line(b->n, x, 0, squared, add, 0);
+    }
+}
+#else
+static void square_lines(const struct grd_reduce_block *b)
+{
+    if (b->center != NULL)
         gather_lines(b, squared_distance, add, 0);
     else
         gather_lines(b, squared, add, 0);
 }
+#endif
 
 static void square_columns(const struct grd_reduce_block *b)
 {
