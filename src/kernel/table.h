@@ -94,7 +94,7 @@ struct grd_kernel_table {
     const struct grd_histogram_row *histogram[GRD_DTYPE_COUNT];                /* float32 float64 */
     const struct grd_decomposition_row *decomposition[GRD_DTYPE_COUNT];        /* float32 float64 complex64 complex128 */
     const struct grd_spectral_row *jacobi[GRD_DTYPE_COUNT];                    /* the same */
-    const struct grd_eigen_row *eigen[GRD_DTYPE_COUNT];                        /* complex64 complex128 */
+    const struct grd_eigen_row *eigen[GRD_DTYPE_COUNT];                        /* the same */
     const struct grd_lu_row *lu[GRD_DTYPE_COUNT];                              /* float32 float64 complex64 complex128 */
     const struct grd_ldl_row *ldl[GRD_DTYPE_COUNT];                            /* the same */
     const struct grd_channels_row *channels[GRD_DTYPE_COUNT];                  /* float32 float64 */

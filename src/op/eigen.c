@@ -1,4 +1,4 @@
-/* Eigenvalues of general matrices, by LAPACK's geev or a kernel (kernel/cpu/eigen.c). Schema: schema/spectral.toml.
+/* Eigenvalues of general matrices, by LAPACK's geev or a kernel (kernel/cpu/schur.c, eigen.c). Schema: schema/spectral.toml.
  *
  * Invariant: each matrix is computed by itself, so the bits do not depend on the number of threads. */
 #include "kernel/eigen.h"
@@ -22,7 +22,10 @@ typedef void complex_geev_routine(const char *jobvl, const char *jobvr, const in
                                   const int64_t *ldvl, void *vr, const int64_t *ldvr, void *work, const int64_t *lwork, void *rwork,
                                   int64_t *ret_info, size_t length1, size_t length2);
 
-enum { COLUMNS = 64 /* of workspace: as many as a block of LAPACK has, and more */ };
+enum {
+    SIDE = 16,   /* up to which the kernel is faster */
+    COLUMNS = 64 /* of workspace: as many as a block of LAPACK has, and more */
+};
 
 /* What a plan hands to its run, which works on `grain` matrices at a time, in `bytes` of scratch memory. */
 struct job {
@@ -58,7 +61,7 @@ static bool call_geev(const struct job *job, const void *from, void *ret_w, void
         ((real_geev_routine *)routine)("N", wanted, &n, a, &n, values, values + n * itemsize, NULL, &n, v, &n, more, &lwork, &info, 1, 1);
     grd_openblas_end();
     if (!grd_dtype_is_complex(job->dtype))
-        grd_kernels->eigen[grd_dtype_to_complex(job->dtype)]->join(n, values, values + n * itemsize, v, ret_w, ret_v);
+        grd_kernels->eigen[job->dtype]->join(n, values, values + n * itemsize, v, ret_w, ret_v);
     *ret_info = (int32_t)info;
     return true;
 }
@@ -68,8 +71,13 @@ static bool lapack_serves(const struct grd_plan *p)
     return job_of(p)->n > 0 && grd_lapack(job_of(p)->dtype, GRD_LAPACK_GEEV) != NULL;
 }
 
-/* LAPACK finds the values in the order of PyTorch, which programs may compare: so it is taken for small matrices, too. */
-static const struct grd_provider providers[] = {{.name = "lapack", .serves = lapack_serves}, {.name = "native"}};
+/* Programs may compare the order of the values with PyTorch's, which is LAPACK's: the kernel for real matrices has that, too. */
+static bool lapack_wins(const struct grd_plan *p)
+{
+    return grd_dtype_is_complex(job_of(p)->dtype) || job_of(p)->n > SIDE;
+}
+
+static const struct grd_provider providers[] = {{.name = "lapack", .serves = lapack_serves, .wins = lapack_wins}, {.name = "native"}};
 
 static void find_eigenvalues(int64_t begin, int64_t end, void *context)
 {
@@ -84,7 +92,7 @@ static void find_eigenvalues(int64_t begin, int64_t end, void *context)
         if (!grd_kernels->jacobi[job->dtype]->is_finite(n, n, false, from))
             *info = -1;
         else if (p->provider != &providers[0] || !call_geev(job, from, w, v, info, work))
-            grd_kernels->eigen[p->results[0]->dtype]->eig(n, !grd_dtype_is_complex(job->dtype), from, w, v, info, work);
+            grd_kernels->eigen[job->dtype]->eig(n, from, w, v, info, work);
     }
 }
 

@@ -1,5 +1,5 @@
-/* Eigenvalues of general matrices; see kernel/eigen.h. Typed: complex64 complex128. A matrix is reduced to Hessenberg form by reflections, and that to a triangle by QR
- * steps with Wilkinson's shifts; its eigenvectors follow by substitution. G. Golub and C. Van Loan, Matrix Computations, chapter 7, in complex numbers throughout. */
+/* Eigenvalues of general complex matrices; see kernel/eigen.h. Typed: complex64 complex128. A matrix is reduced to Hessenberg form by reflections, and that to a triangle by QR
+ * steps with Wilkinson's shifts; its eigenvectors follow by substitution. G. Golub and C. Van Loan, Matrix Computations, chapter 7. */
 #include "kernel/eigen.h"
 
 #include <complex.h>
@@ -191,13 +191,12 @@ static void substitute(int64_t n, const E *t, const E *z, E *y, E *ret_v)
     }
 }
 
-static void eig(int64_t n, bool is_real, const void *from, void *ret_w, void *ret_v, int32_t *ret_info, void *work)
+static void eig(int64_t n, const void *from, void *ret_w, void *ret_v, int32_t *ret_info, void *work)
 {
     E *a = work, *z = a + n * n, *column = z + n * n, *w = ret_w;
-    for (int64_t i = 0; i < n * n; i++) {
-        a[i] = is_real ? ((const R *)from)[i] : ((const E *)from)[i];
+    memcpy(a, from, (size_t)(n * n) * sizeof *a);
+    for (int64_t i = 0; i < n * n; i++)
         z[i] = i % (n + 1) == 0;
-    }
     reduce(n, a, z, column);
     *ret_info = (int32_t)triangulate(n, a, z);
     for (int64_t i = 0; i < n; i++)
@@ -206,19 +205,4 @@ static void eig(int64_t n, bool is_real, const void *from, void *ret_w, void *re
         substitute(n, a, z, column, ret_v);
 }
 
-static void join(int64_t n, const void *w_real, const void *w_imaginary, const void *columns, void *ret_w, void *ret_v)
-{
-    const R *re = w_real, *im = w_imaginary, *from = columns;
-    R *w = ret_w, *v = ret_v;
-    for (int64_t j = 0; j < n; j++) {
-        w[2 * j] = re[j];
-        w[2 * j + 1] = im[j];
-        const int64_t pair = im[j] < 0 ? j - 1 : j; /* the first of a pair has the positive part */
-        for (int64_t i = 0; v != NULL && i < n; i++) {
-            v[2 * (i + j * n)] = from[i + pair * n];
-            v[2 * (i + j * n) + 1] = im[j] == 0 ? 0 : im[j] > 0 ? from[i + (pair + 1) * n] : -from[i + (pair + 1) * n];
-        }
-    }
-}
-
-const struct grd_eigen_row GRD_TYPED(grd_eigen_row) = {.eig = eig, .join = join};
+const struct grd_eigen_row GRD_TYPED(grd_eigen_row) = {.eig = eig};

@@ -42,6 +42,7 @@ GRD_ROWS_histogram(STRUCT, grd_histogram_row)
 GRD_ROWS_decomposition(STRUCT, grd_decomposition_row)
 GRD_ROWS_jacobi(STRUCT, grd_spectral_row)
 GRD_ROWS_eigen(STRUCT, grd_eigen_row)
+GRD_ROWS_schur(STRUCT, grd_eigen_row)
 GRD_ROWS_lu(STRUCT, grd_lu_row)
 GRD_ROWS_ldl(STRUCT, grd_ldl_row)
 GRD_ROWS_channels(STRUCT, grd_channels_row)
@@ -88,7 +89,7 @@ const struct grd_kernel_table GRD_AT_LEVEL(grd_kernel_table) = {
     .histogram = {GRD_ROWS_histogram(AT, grd_histogram_row)},
     .decomposition = {GRD_ROWS_decomposition(AT, grd_decomposition_row)},
     .jacobi = {GRD_ROWS_jacobi(AT, grd_spectral_row)},
-    .eigen = {GRD_ROWS_eigen(AT, grd_eigen_row)},
+    .eigen = {GRD_ROWS_eigen(AT, grd_eigen_row) GRD_ROWS_schur(AT, grd_eigen_row)},
     .lu = {GRD_ROWS_lu(AT, grd_lu_row)},
     .ldl = {GRD_ROWS_ldl(AT, grd_ldl_row)},
     .channels = {GRD_ROWS_channels(AT, grd_channels_row)},

@@ -9,7 +9,7 @@ import pytest
 
 from nn_programs import gradus
 from oracle import needs_torch, torch
-from test_spectral import DTYPES, array, error, random, tensor, with_derivatives
+from test_spectral import DTYPES, adjoint, array, error, random, tensor, with_derivatives
 
 
 def check(a, dtype):
@@ -37,9 +37,44 @@ def test_special_matrices(n, dtype):
         check(a, dtype)
 
 
+def families(n, count=100):
+    pick = np.random.default_rng(n)
+    normal, zeros, eye = pick.normal(size=(count, n, n)), np.zeros((count, n, n)), np.eye(n)
+    companion = zeros + np.eye(n, k=-1)
+    companion[:, 0] = pick.normal(size=(count, n))
+    return {
+        "normal": normal, "uniform": pick.uniform(size=(count, n, n)), "skew": normal - adjoint(normal), "symmetric": normal + adjoint(normal), "triangular": np.triu(normal), "companion": companion,
+        "with zeros": normal * (pick.uniform(size=(count, n, n)) < 0.3), "permutations": np.stack([eye[pick.permutation(n)] for _ in range(count)]), "orthogonal": np.linalg.qr(normal)[0],
+        "of rank 1": normal[:, :, :1] * normal[:, :1], "not diagonalizable": zeros + np.eye(n, k=1), "nearly so": zeros + eye + np.eye(n, k=1) + 1e-7 * normal, "tiny": 1e-30 * normal, "huge": 1e30 * normal,
+        "subnormal": 1e-40 * normal, "zeros": zeros, "ones": zeros + 1}
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("n", [1, 2, 3, 4, 5, 8, 11, 16])
+def test_small_real_matrices(n, dtype):
+    epsilon = np.finfo(dtype).eps
+    for title, matrices in families(n).items():
+        a = matrices.astype(dtype)
+        bound = 12 * n * epsilon * np.linalg.norm(a.astype(float), axis=(1, 2))[:, None] + 4 * np.finfo(dtype).smallest_subnormal * n
+        w, v = (t.numpy().astype(complex) for t in gradus.linalg.eig(gradus.from_numpy(a)))
+        assert (np.linalg.norm(a @ v - v * w[:, None, :], axis=1) <= bound).all(), title
+        assert np.abs(np.linalg.norm(v, axis=1) - 1).max() <= 8 * epsilon, title
+        assert (np.isreal(w) | ~np.isreal(np.roll(w, 1, 1)) | ~np.isreal(np.roll(w, -1, 1))).all(), title
+
+
+@pytest.mark.parametrize("n", [2, 3, 4, 8, 16])
+def test_values_come_in_the_order_of_lapack(n):
+    for title, matrices in families(n).items():
+        if title in ("normal", "uniform", "orthogonal", "triangular", "companion", "tiny", "huge", "subnormal"):
+            for function in (lambda m, x: m.linalg.eigvals(x), lambda m, x: m.linalg.eig(x)[0]):
+                ours, theirs = (function(module, module.from_numpy(matrices)).numpy() for module in (gradus, torch))
+                same = np.abs(ours - theirs).max(1) <= 1e-9 * np.abs(theirs).max(1)
+                assert same.mean() > 0.95, title  # rounding decides which of two shifts is nearer
+
+
 def test_without_openblas():
     needs_torch()
-    program = "import test_eigen as t\nfor dtype in t.DTYPES:\n    for shape in [(40, 40), (2, 20, 20)]:\n        t.check(t.random(0, shape, dtype), dtype)\n"
+    program = "import test_eigen as t\nfor dtype in t.DTYPES:\n    for shape in [(40, 40), (2, 20, 20), (5, 5)]:\n        t.check(t.random(0, shape, dtype), dtype)\n"
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), "GRADUS_OPENBLAS": "none"}
     result = subprocess.run([sys.executable, "-c", program], cwd=Path(__file__).parent, env=environment, capture_output=True, text=True)
     assert result.returncode == 0, result.stderr[-4000:]
