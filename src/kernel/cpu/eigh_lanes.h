@@ -138,6 +138,7 @@ static void write_eigh(const struct grd_eigh *e, int64_t index, int64_t count, c
     for (int64_t j = 0; q->v != NULL && j < n; j++) {
         for (int64_t l = 0; l < count; l++)
             to[l] = (T *)e->ret_v + ((index + l) * n + (int64_t)places[j][l]) * n;
+        multiply_column(n, sign_of(n, q->v + j * n), q->v + j * n);
         scatter_column(n, count, q->v + j * n, to);
     }
     for (int64_t l = 0; l < count; l++) {

@@ -219,6 +219,22 @@ static void gather_lanes(int64_t size, int64_t count, const T *from, const int32
     }
 }
 
+/* 1, or -1 where a vector, which is found up to its sign, is to be turned round, so that the sign does not hang on rounding: the value of the polynomial with the
+ * coefficients x at 0.7, which for hardly any vector is close to 0, is to be positive. */
+INLINE vector sign_of(int64_t n, const vector *x)
+{
+    vector value = {0};
+    for (int64_t i = n - 1; i >= 0; i--)
+        value = multiply_add(value, everywhere((T)0.7), x[i]);
+    return choose(is_less(value, (vector){0}), everywhere(-1), everywhere(1));
+}
+
+INLINE void multiply_column(int64_t n, vector factor, vector *x)
+{
+    for (int64_t i = 0; i < n; i++)
+        x[i] *= factor;
+}
+
 /* Writes the n elements of a column, lane l to to[l], with no zero that is negative. */
 static void scatter_column(int64_t n, int64_t count, const vector *from, T *const *to)
 {

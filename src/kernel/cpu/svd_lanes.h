@@ -165,10 +165,13 @@ static void write_svd(const struct grd_svd *s, int64_t index, int64_t count, int
     const vector is_finite = choose_or_zero(scales->finite, everywhere(1));
     memcpy(finite, &is_finite, sizeof finite);
     for (int64_t j = 0; j < k; j++) {
-        const mask is_negative = is_less(q->d[j], (vector){0});
-        q->d[j] = size_of(q->d[j]) * scales->scale + 0;
-        for (int64_t i = 0; q->v != NULL && i < k; i++)
-            q->v[i + j * k] = choose(is_negative, -q->v[i + j * k], q->v[i + j * k]);
+        const vector d = q->d[j];
+        q->d[j] = size_of(d) * scales->scale + 0;
+        if (q->v == NULL)
+            continue;
+        const vector sign = sign_of(m, q->u + j * m);
+        multiply_column(m, sign, q->u + j * m);
+        multiply_column(k, with_sign(sign, sign * d), q->v + j * k);
     }
     find_places(k, true, q->d, places);
     for (int64_t j = k; j < columns; j++)

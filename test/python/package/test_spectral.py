@@ -154,6 +154,13 @@ def test_one_matrix_gives_the_same_bits_in_any_batch(shape, dtype):
                 assert part.numpy().tobytes() == bits[0][i][first: first + 5].tobytes() == bits[1][i][first: first + 5].tobytes()
 
 
+def test_signs_of_vectors_do_not_hang_on_rounding():
+    a = with_values(np.random.default_rng(11), np.tile(np.arange(1.0, 7.0), (200, 1)))
+    for function in (gradus.linalg.svd, lambda x: gradus.linalg.eigh(x + x.mT)):
+        narrow, wide = (function(gradus.from_numpy(a.astype(dtype))) for dtype in ("float32", "float64"))
+        assert all(np.abs(x.numpy() - y.numpy()).max() < 1e-3 for x, y in zip(narrow, wide))
+
+
 def test_a_number_that_is_not_finite_fails_its_matrix():
     for at, value in ((0, float("nan")), (16, float("inf")), (69, -float("inf"))):
         a = gradus.eye(8).repeat(70, 1, 1)
