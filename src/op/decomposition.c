@@ -130,6 +130,53 @@ bool grd_cholesky_inverse_check(grd_tensor *triangles)
                            failed.place, (long long)failed.info);
 }
 
+grd_tensor *op_hidden_cholesky_inverse(grd_tensor *self, bool upper)
+{
+    const int64_t n = grd_size_from_end(self, 1);
+    if (n <= GRD_LAPACK_SIDE)
+        return grd_cholesky_solve(grd_eye(n, .dtype = (grd_dtype)self->dtype, .device = grd_tensor_device(self)), self, .upper = upper);
+    /* Transposed, so that the result lies column by column. */
+    grd_tensor *rows = grd_transpose(grd_hidden_cholesky_inverse_lower(self, upper), -2, -1);
+    grd_tensor *below = grd_conj_physical(grd_transpose(grd_triu(rows, .diagonal = 1), -2, -1));
+    return grd_transpose(grd_add(grd_triu(rows), below), -2, -1);
+}
+
+bool plan_hidden_cholesky_inverse_lower(struct grd_plan *p, grd_tensor *self, bool upper)
+{
+    if (!grd_decomposition_check_square(self, "cholesky_inverse") || !check_dtype(self, NULL, "cholesky_inverse_out"))
+        return false;
+    const int64_t n = grd_size_from_end(self, 1);
+    grd_plan_scratch(p, (double)grd_matrix_count(self) * (double)n * (double)n * self->itemsize);
+    return grd_plan_starts_from(p, upper ? grd_conj_physical(grd_transpose(self, -2, -1)) : self) &&
+           grd_plan_columns(p, grd_batch_of(self), n, n, (grd_dtype)self->dtype) && grd_plan_lapack(p, n) && !grd_pending();
+}
+
+/* Y = L^-1, and X = Y^H L^-1. */
+static void invert_factors(int64_t begin, int64_t end, void *context)
+{
+    const struct grd_plan *p = context;
+    const grd_tensor *x = p->results[0];
+    const struct grd_decomposition_row *kernels = kernels_of(x);
+    const int64_t n = grd_size_from_end(x, 1), bytes = n * n * x->itemsize;
+    for (int64_t i = begin; i < end; i++) {
+        char *l = p->scratch + i * bytes, *inverse = grd_matrix_at(x, i);
+        if (grd_lapack_is_chosen(p) && grd_lapack_cholesky_inverse((grd_dtype)x->dtype, n, inverse))
+            continue;
+        memcpy(l, inverse, (size_t)bytes);
+        kernels->orthogonal(n, n, 0, l, l, inverse);
+        kernels->solve(&(struct grd_triangle){.n = n, .left = true, .a = l}, n, n, inverse);
+        kernels->finish_factor(n, true, inverse);
+        kernels->solve(&(struct grd_triangle){.n = n, .a = l}, n, n, inverse);
+    }
+}
+
+void run_hidden_cholesky_inverse_lower(const struct grd_plan *p, grd_tensor *self, bool upper)
+{
+    const double n = (double)grd_size_from_end(self, 1);
+    (void)upper;
+    grd_parallel_for(0, grd_matrix_count(self), grd_matrix_grain(n * n * n), invert_factors, (void *)p);
+}
+
 bool grd_cholesky_solve_check(const grd_tensor *b, const grd_tensor *u)
 {
     const grd_tensor *const both[] = {b, u};
@@ -368,6 +415,12 @@ int64_t grd_qr_side(grd_dims sizes, const char *mode)
 
 /* ---- Triangles --------------------------------------------------------------------------------------------------------------------------- */
 
+/* What a plan of triangles hands to its run. */
+struct triangles {
+    int64_t n;   /* where a plan has the side by which it chooses a provider */
+    bool turned; /* they lie row by row */
+};
+
 bool plan_linalg_solve_triangular(struct grd_plan *p, grd_tensor *self, grd_tensor *B, bool upper, bool left, bool unitriangular)
 {
     static const char *const function = "linalg.solve_triangular";
@@ -386,17 +439,21 @@ bool plan_linalg_solve_triangular(struct grd_plan *p, grd_tensor *self, grd_tens
     if (!grd_shape_broadcast(grd_batch_of(self), grd_batch_of(B), sizes, &ndim))
         return false;
     memcpy(sizes + ndim, B->sizes + B->ndim - 2, 2 * sizeof *sizes);
+    const int64_t n = grd_size_from_end(self, 1);
+    bool *const turned = &((struct triangles *)p->state)->turned;
+    *turned = false;
     return grd_plan_starts_from(p, grd_expand(B, grd_dims_from(sizes, ndim + 2))) &&
-           grd_plan_reads_as(p, grd_transpose(self, -2, -1), (grd_dtype)self->dtype) &&
+           (left && n > GRD_LAPACK_SIDE ? grd_plan_reads_matrices(p, self, turned)
+                                        : grd_plan_reads_as(p, grd_transpose(self, -2, -1), (grd_dtype)self->dtype)) &&
            grd_plan_columns(p, grd_dims_from(sizes, ndim), grd_size_from_end(B, 2), grd_size_from_end(B, 1), (grd_dtype)self->dtype) &&
-           grd_plan_lapack(p, grd_size_from_end(self, 1)) && !grd_pending();
+           grd_plan_lapack(p, n) && !grd_pending();
 }
 
 /* The right sides of a large matrix are solved in pieces, so that threads share them. */
 struct solutions {
     const struct grd_plan *p;
     struct grd_triangle triangle;
-    bool lapack;
+    bool turned;
     int64_t pieces; /* of a matrix */
 };
 
@@ -426,8 +483,7 @@ static void solve_matrices(int64_t begin, int64_t end, void *context)
         const int64_t first = i % s->pieces * PIECE, some = s->pieces > 1 ? grd_least(k - first, PIECE) : k;
         char *piece = grd_matrix_at(x, i / s->pieces) + first * (t.left ? leading : 1) * x->itemsize;
         t.a = grd_broadcast_matrix_at(s->p->in[1], x, i / s->pieces);
-        if (!s->lapack || !grd_lapack_solve_triangle((grd_dtype)x->dtype, &t, some, leading, piece))
-            kernels_of(x)->solve(&t, some, leading, piece);
+        grd_solve_triangle(s->p, (grd_dtype)x->dtype, &t, s->turned, some, leading, piece);
     }
 }
 
@@ -435,7 +491,8 @@ void run_linalg_solve_triangular(const struct grd_plan *p, grd_tensor *self, grd
 {
     const int64_t n = grd_size_from_end(self, 1), k = grd_size_from_end(B, left ? 1 : 2), count = grd_matrix_count(p->results[0]);
     const double work = (double)n * (double)n * (double)grd_least(k, PIECE);
-    struct solutions s = {p, {.n = n, .upper = upper, .unit = unitriangular, .left = left}, grd_lapack_is_chosen(p), 1};
+    const bool turned = ((const struct triangles *)p->state)->turned;
+    struct solutions s = {p, {.n = n, .upper = upper, .unit = unitriangular, .left = left}, turned, 1};
     if (left && count > 1 && n <= GRD_SMALL_MATRIX_SIDE && kernels_of(p->results[0])->solve_many != NULL) {
         grd_parallel_for(0, count, grd_lanes_grain(n, grd_matrix_grain(work)), solve_small_matrices, &s);
         return;

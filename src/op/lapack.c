@@ -1,6 +1,7 @@
 /* Routines of LAPACK and of BLAS as Fortran calls them: all arguments by address, after them the lengths of those that are text. */
 #include "op/lapack.h"
 
+#include "kernel/table.h"
 #include "op/openblas.h"
 
 typedef void potrf_routine(const char *triangle, const int64_t *n, void *a, const int64_t *lda, int64_t *ret_info, size_t length);
@@ -14,6 +15,9 @@ typedef void geqrf_routine(const int64_t *m, const int64_t *n, void *a, const in
                            int64_t *ret_info);
 typedef void orgqr_routine(const int64_t *m, const int64_t *n, const int64_t *k, void *a, const int64_t *lda, const void *tau, void *work,
                            const int64_t *lwork, int64_t *ret_info);
+typedef void ormqr_routine(const char *side, const char *transposition, const int64_t *m, const int64_t *n, const int64_t *k, const void *a,
+                           const int64_t *lda, const void *tau, void *x, const int64_t *ldx, void *work, const int64_t *lwork,
+                           int64_t *ret_info, size_t length1, size_t length2);
 typedef void sytrf_routine(const char *triangle, const int64_t *n, void *a, const int64_t *lda, int64_t *ret_pivots, void *work,
                            const int64_t *lwork, int64_t *ret_info, size_t length);
 typedef void sytrs_routine(const char *triangle, const int64_t *n, const int64_t *k, const void *a, const int64_t *lda,
@@ -70,34 +74,62 @@ bool grd_lapack_cholesky(grd_dtype dtype, int64_t n, void *a, int32_t *ret_info)
     return true;
 }
 
+bool grd_lapack_cholesky_inverse(grd_dtype dtype, int64_t n, void *l)
+{
+    potrf_routine *const potri = (potrf_routine *)begin(dtype, GRD_LAPACK_POTRI);
+    int64_t info = 0;
+    if (potri == NULL)
+        return false;
+    potri("L", &n, l, &n, &info, 1);
+    grd_openblas_end();
+    return true;
+}
+
 /* For a few right sides the triangle is read once for each: trsm packs it first, which takes longer. */
-static bool solve_vectors(grd_dtype dtype, const struct grd_triangle *t, int64_t k, int64_t leading, void *x)
+static bool solve_vectors(grd_dtype dtype, const struct grd_triangle *t, bool turned, int64_t k, int64_t leading, void *x)
 {
     trsv_routine *const trsv = (trsv_routine *)begin(dtype, GRD_LAPACK_TRSV);
     const int64_t step = t->left ? 1 : leading, next = (t->left ? leading : 1) * grd_dtype_table[dtype].size;
     if (trsv == NULL)
         return false;
     for (int64_t i = 0; i < k; i++)
-        trsv(t->upper ? "U" : "L", t->left ? "N" : "T", t->unit ? "U" : "N", &t->n, t->a, &t->n, (char *)x + i * next, &step, 1, 1, 1);
+        trsv(t->upper != turned ? "U" : "L", t->left != turned ? "N" : "T", t->unit ? "U" : "N", &t->n, t->a, &t->n, (char *)x + i * next,
+             &step, 1, 1, 1);
     grd_openblas_end();
     return true;
 }
 
-bool grd_lapack_solve_triangle(grd_dtype dtype, const struct grd_triangle *t, int64_t k, int64_t leading, void *x)
+static bool solve_with_lapack(grd_dtype dtype, const struct grd_triangle *t, bool turned, int64_t k, int64_t leading, void *x)
 {
     enum { FEW = 2 };
     static const float one[2] = {1, 0};
     static const double wide_one[2] = {1, 0};
     if (k <= FEW)
-        return solve_vectors(dtype, t, k, leading, x);
+        return solve_vectors(dtype, t, turned, k, leading, x);
     trsm_routine *const trsm = (trsm_routine *)begin(dtype, GRD_LAPACK_TRSM);
     if (trsm == NULL)
         return false;
     const void *alpha = dtype == GRD_FLOAT32 || dtype == GRD_COMPLEX64 ? (const void *)one : wide_one;
-    trsm(t->left ? "L" : "R", t->upper ? "U" : "L", "N", t->unit ? "U" : "N", t->left ? &t->n : &k, t->left ? &k : &t->n, alpha, t->a,
-         &t->n, x, &leading, 1, 1, 1, 1);
+    trsm(t->left ? "L" : "R", t->upper != turned ? "U" : "L", turned ? "T" : "N", t->unit ? "U" : "N", t->left ? &t->n : &k,
+         t->left ? &k : &t->n, alpha, t->a, &t->n, x, &leading, 1, 1, 1, 1);
     grd_openblas_end();
     return true;
+}
+
+void grd_solve_triangle(const struct grd_plan *p, grd_dtype dtype, const struct grd_triangle *t, bool turned, int64_t k, int64_t leading,
+                        void *x)
+{
+    const struct grd_decomposition_row *kernels = grd_kernels->decomposition[dtype];
+    if (grd_lapack_is_chosen(p) && solve_with_lapack(dtype, t, turned, k, leading, x))
+        return;
+    if (!turned) {
+        kernels->solve(t, k, leading, x);
+        return;
+    }
+    /* A y = x is y^T A^T = x^T. */
+    const struct grd_triangle transposed = {.n = t->n, .upper = !t->upper, .unit = t->unit, .left = false, .a = t->a};
+    for (int64_t i = 0; i < k; i++)
+        kernels->solve(&transposed, 1, 1, (char *)x + i * leading * grd_dtype_table[dtype].size);
 }
 
 bool grd_lapack_lu(grd_dtype dtype, int64_t m, int64_t n, void *a, int64_t *ret_pivots, int32_t *ret_info)
@@ -138,6 +170,22 @@ bool grd_lapack_orthogonal(grd_dtype dtype, int64_t m, int64_t columns, int64_t 
     if (orgqr == NULL)
         return false;
     orgqr(&m, &columns, &k, q, &m, tau, work, &lwork, &info);
+    grd_openblas_end();
+    return true;
+}
+
+bool grd_lapack_apply_reflections(grd_dtype dtype, const struct grd_reflections *r, int64_t columns, void *x, void *work)
+{
+    ormqr_routine *const ormqr = (ormqr_routine *)begin(dtype, GRD_LAPACK_ORMQR);
+    const int64_t lwork = grd_lapack_block_work(columns);
+    int64_t info = 0;
+    if (ormqr == NULL)
+        return false;
+    ormqr("L",
+          !r->adjoint                   ? "N"
+          : grd_dtype_is_complex(dtype) ? "C"
+                                        : "T",
+          &r->m, &columns, &r->k, r->a, &r->m, r->tau, x, &r->m, work, &lwork, &info, 1, 1);
     grd_openblas_end();
     return true;
 }

@@ -19,8 +19,12 @@ bool grd_lapack_is_chosen(const struct grd_plan *p);
 
 /* Overwrites the lower triangle of a Hermitian matrix with L, a = L L^H; info as in grd_decomposition_row. */
 bool grd_lapack_cholesky(grd_dtype dtype, int64_t n, void *a, int32_t *ret_info);
-/* Overwrites x, n x k or k x n with columns `leading` elements apart, as `solve` of grd_decomposition_row does. */
-bool grd_lapack_solve_triangle(grd_dtype dtype, const struct grd_triangle *t, int64_t k, int64_t leading, void *x);
+/* Overwrites the lower triangle L with that of the inverse of L L^H; its diagonal has no zero. */
+bool grd_lapack_cholesky_inverse(grd_dtype dtype, int64_t n, void *l);
+/* Overwrites x, n x k or k x n with columns `leading` elements apart, as `solve` of grd_decomposition_row does: with LAPACK if that is chosen and serves, otherwise with
+ * the kernel. `turned`, from the left alone: the triangle is as t says, but lies row by row. */
+void grd_solve_triangle(const struct grd_plan *p, grd_dtype dtype, const struct grd_triangle *t, bool turned, int64_t k, int64_t leading,
+                        void *x);
 /* Overwrites an m x n matrix with L and U; row j was exchanged with row pivots[j], counted from 1. */
 bool grd_lapack_lu(grd_dtype dtype, int64_t m, int64_t n, void *a, int64_t *ret_pivots, int32_t *ret_info);
 /* The work of a routine that takes columns by blocks: as many elements as `columns` columns need. */
@@ -29,6 +33,14 @@ int64_t grd_lapack_block_work(int64_t columns);
 bool grd_lapack_reflect(grd_dtype dtype, int64_t m, int64_t n, void *a, void *ret_tau, void *work);
 /* Overwrites q, m x columns, whose first k columns hold reflections, with the first columns of their product; `work` is for all columns. */
 bool grd_lapack_orthogonal(grd_dtype dtype, int64_t m, int64_t columns, int64_t k, void *q, const void *tau, void *work);
+/* The product Q of k reflections, whose vectors of m elements are columns of a; or its adjoint. */
+struct grd_reflections {
+    int64_t m, k;
+    bool adjoint;
+    const void *a, *tau;
+};
+/* Overwrites x, m x columns, with Q x; `work` is for all columns, and for LAPACK's own 65 x 64 elements more. */
+bool grd_lapack_apply_reflections(grd_dtype dtype, const struct grd_reflections *r, int64_t columns, void *x, void *work);
 /* Overwrites the lower triangle of a symmetric matrix, or a Hermitian one, with L and D, with pivots of grd_ldl_row; `work` is for n columns. */
 bool grd_lapack_ldl(grd_dtype dtype, int64_t n, bool hermitian, void *a, void *work, int64_t *ret_pivots, int32_t *ret_info);
 /* Overwrites n x k right sides with the solutions. */

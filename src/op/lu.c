@@ -341,8 +341,12 @@ bool plan_hidden_lu_solve(struct grd_plan *p, grd_tensor *LU, grd_tensor *pivots
     memcpy(sizes + ndim, B->sizes + B->ndim - 2, 2 * sizeof *sizes);
     const grd_dims batch = grd_dims_from(sizes, ndim), all = grd_dims_from(sizes, ndim + 2);
     grd_tensor *factors = adjoint ? grd_conj_physical(LU) : LU;
+    bool *const by_rows = &factors_of(p)->by_rows;
+    *by_rows = transposed;
     return grd_plan_starts_from(p, grd_expand(B, all)) &&
-           grd_plan_reads_as(p, transposed ? factors : grd_transpose(factors, -2, -1), dtype) &&
+           (grd_size_from_end(LU, 1) > GRD_LAPACK_SIDE
+                ? grd_plan_reads_matrices(p, factors, by_rows)
+                : grd_plan_reads_as(p, transposed ? factors : grd_transpose(factors, -2, -1), dtype)) &&
            grd_plan_reads_as(p, grd_unsqueeze(pivots_of_each(LU, pivots), -1), GRD_INT32) &&
            (left ? grd_plan_columns(p, batch, sizes[ndim], sizes[ndim + 1], dtype) : grd_plan_result(p, all, dtype)) &&
            grd_plan_lapack(p, grd_size_from_end(LU, 1)) && !grd_pending();
@@ -396,8 +400,7 @@ static void solve_piece(const struct systems *s, int64_t i)
         struct grd_triangle t = triangle;
         t.upper = upper;
         t.unit = t.upper == s->transposed;
-        if (!grd_lapack_is_chosen(s->p) || !grd_lapack_solve_triangle((grd_dtype)x->dtype, &t, some, n, piece))
-            grd_kernels->decomposition[x->dtype]->solve(&t, some, n, piece);
+        grd_solve_triangle(s->p, (grd_dtype)x->dtype, &t, factors_of(s->p)->by_rows != s->transposed, some, n, piece);
     }
     if (s->transposed)
         kernels_of(x)->exchange_rows(n, some, n, pivots, true, piece);

@@ -31,11 +31,13 @@ const struct grd_openblas *grd_openblas(void);
 /* The routines of LAPACK, and of BLAS as Fortran calls them, that are used. */
 enum grd_lapack_name {
     GRD_LAPACK_POTRF,
+    GRD_LAPACK_POTRI,
     GRD_LAPACK_GETRF,
     GRD_LAPACK_TRSM,
     GRD_LAPACK_TRSV,
     GRD_LAPACK_GEQRF,
-    GRD_LAPACK_ORGQR, /* of complex dtypes ungqr, syevd of them heevd */
+    GRD_LAPACK_ORGQR, /* of complex dtypes ungqr and unmqr, syevd of them heevd */
+    GRD_LAPACK_ORMQR,
     GRD_LAPACK_SYTRF,
     GRD_LAPACK_SYTRS,
     GRD_LAPACK_HETRF,

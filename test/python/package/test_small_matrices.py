@@ -132,10 +132,18 @@ def test_few_right_sides_of_a_large_triangle(k, dtype):
         for unit in (False, True):
             triangle = x.triu() if upper else x.tril()
             whole = triangle - triangle.diagonal().diag() + gradus.eye(n, dtype=dtype) if unit else triangle
-            left = gradus.linalg.solve_triangular(x, b, upper=upper, unitriangular=unit)
-            right = gradus.linalg.solve_triangular(x, b.mT, upper=upper, left=False, unitriangular=unit)
             limit = 1e-5 if dtype in (gradus.float32, gradus.complex64) else 1e-13
-            assert (whole @ left - b).abs().max() < limit and (right @ whole - b.mT).abs().max() < limit
+            for laid in (x, x.mT.contiguous().mT):
+                left = gradus.linalg.solve_triangular(laid, b, upper=upper, unitriangular=unit)
+                right = gradus.linalg.solve_triangular(laid, b.mT, upper=upper, left=False, unitriangular=unit)
+                assert (whole @ left - b).abs().max() < limit and (right @ whole - b.mT).abs().max() < limit
+    LU, pivots = gradus.linalg.lu_factor(x)
+    for laid in (LU, LU.contiguous()):
+        for adjoint in (False, True):
+            for side in (True, False):
+                solved = gradus.linalg.lu_solve(laid, pivots, b if side else b.mT, left=side, adjoint=adjoint)
+                matrix = x.mH if adjoint else x
+                assert ((matrix @ solved - b) if side else (solved @ matrix - b.mT)).abs().max() < limit
 
 
 def test_least_squares_of_full_rank_and_of_less():
