@@ -138,7 +138,7 @@ BEYOND = ["x.sgn()", "x / y", "x ** 2", "x.exp()", "x.sqrt()", "x.tanh()", "x.an
           "m.eye(3, dtype=x.dtype)", "m.linspace(0, 1, 5, dtype=x.dtype)", "m.logaddexp(x, y)", "m.var(x, 1)", "m.std(x)", "m.sinc(x)",
           "m.nn.functional.conv1d(x[None], y[:, :3][None])",
           "m.nn.functional.linear(x, y, y[:, 0])", "m.nn.functional.pad(x, (1, 2))", "m.nn.functional.rms_norm(x * 50, [9])", "m.cdist(x.real.float(), y.real.float())",
-          "m.cov(x)", "m.kron(x, y[:1])", "m.scatter_add(x, 0, m.zeros(2, 9, dtype=m.int64), y[:2])", "m.scatter_reduce(x, 0, m.zeros(2, 9, dtype=m.int64), y[:2], 'prod')", "m.unique(x)"]
+          "m.cov(x)", "m.matrix_exp(x[:, :4] * 2)", "m.kron(x, y[:1])", "m.scatter_add(x, 0, m.zeros(2, 9, dtype=m.int64), y[:2])", "m.scatter_reduce(x, 0, m.zeros(2, 9, dtype=m.int64), y[:2], 'prod')", "m.unique(x)"]
 
 
 @pytest.mark.parametrize("expression", BEYOND)
