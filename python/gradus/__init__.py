@@ -96,6 +96,7 @@ if TYPE_CHECKING:
 __config__, _weight_norm = _C.__config__, _C._weight_norm
 _pack_padded_sequence, _pad_packed_sequence = _C._pack_padded_sequence, _C._pad_packed_sequence
 newaxis = None
+torch = sys.modules[__name__]  # programs of PyTorch's that say "from torch import torch" run
 sys.meta_path.append(_absent.Finder)
 
 _SUBMODULES = frozenset({"accelerator", "amp", "array_api", "autograd", "backends", "compiler", "cpu", "cuda", "distributed", "distributions", "fft", "func", "futures", "fx", "hub", "jit", "linalg", "masked", "mps", "multiprocessing", "nested", "nn", "onnx", "ops",
