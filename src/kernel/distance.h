@@ -20,7 +20,7 @@ struct grd_distance_gradient {
     int64_t rows, others, width;
     double p; /* positive */
     const void *x1, *x2;
-    const void *grad, *distances; /* (rows, others), with strides in elements */
+    const void *grad, *distances; /* (rows, others), with strides in elements; distances NULL: found again, of the largest difference */
     int64_t grad_strides[2], distance_strides[2];
     void *out; /* (rows, width) */
 };

@@ -79,7 +79,7 @@ bool plan_cdist_forward(struct grd_plan *plan, grd_tensor *x1, grd_tensor *x2, d
            grd_plan_computed_in(plan, as);
 }
 
-/* The matrix of a contiguous operand that broadcasts to matrix `index` of the result. */
+/* The matrix of an operand that broadcasts to matrix `index` of the result. */
 static const char *matrix_of(const grd_tensor *x, const grd_tensor *result, int64_t index)
 {
     int64_t offset = 0;
@@ -93,6 +93,7 @@ static const char *matrix_of(const grd_tensor *x, const grd_tensor *result, int6
 struct distances {
     const struct grd_plan *plan;
     double p;
+    bool is_rounded; /* for gradients: distances are too short of digits to find the differences that are as large */
 };
 
 /* Rows [begin, end) of all matrices of the result. */
@@ -115,22 +116,28 @@ static void distances_of_rows(int64_t begin, int64_t end, void *context)
 void run_cdist_forward(const struct grd_plan *plan, grd_tensor *x1, grd_tensor *x2, double p)
 {
     const int64_t others = size_from_end(x2, 2), cost = others * (size_from_end(x1, 1) + 1);
-    struct distances d = {plan, p};
+    struct distances d = {.plan = plan, .p = p};
     grd_parallel_for(0, plan->results[0]->numel / others, cost < GRAIN ? GRAIN / cost : 1, distances_of_rows, &d);
 }
 
 /* ---- Its gradient ------------------------------------------------------------------------------------------------------------------------ */
 
-bool plan_hidden_cdist_gradient(struct grd_plan *plan, grd_tensor *grad, grd_tensor *x1, grd_tensor *x2, double p, grd_tensor *result)
+bool plan_cdist_backward(struct grd_plan *plan, grd_tensor *grad, grd_tensor *x1, grd_tensor *x2, double p, grd_tensor *cdist)
 {
     const grd_dtype dtype = (grd_dtype)x1->dtype, as = dtype == GRD_FLOAT64 ? GRD_FLOAT64 : GRD_FLOAT32;
-    (void)p;
+    int64_t sizes[GRD_MAX_DIMS], ndim;
+    if (!grd_cdist_check(x1, x2, p) || !sizes_of(x1, x2, sizes, &ndim))
+        return false;
     for (int i = 0; i < 2; i++) {
-        grd_tensor *t = i == 0 ? grad : result; /* by its strides: that of x2 comes transposed */
+        grd_tensor *t = i == 0 ? grad : cdist; /* by its strides: that of x2 comes transposed */
+        if (!grd_same_sizes(t, grd_dims_from(sizes, ndim)))
+            return grd_raise(GRD_ERROR_RUNTIME, "_cdist_backward: the distances have sizes %s, but %s has %s",
+                             grd_list_text(grd_dims_from(sizes, ndim)), i == 0 ? "grad" : "cdist", grd_list_text(grd_sizes(t)));
         if (!((grd_dtype)t->dtype == as ? grd_plan_reads(plan, t) : grd_plan_reads_as(plan, t, as)))
             return false;
     }
-    return grd_plan_reads_as(plan, x1, as) && grd_plan_reads_as(plan, x2, as) && grd_plan_result(plan, grd_sizes(x1), dtype) &&
+    sizes[ndim - 1] = size_from_end(x1, 1);
+    return grd_plan_reads_as(plan, x1, as) && grd_plan_reads_as(plan, x2, as) && grd_plan_result(plan, grd_dims_from(sizes, ndim), dtype) &&
            grd_plan_computed_in(plan, as);
 }
 
@@ -142,62 +149,47 @@ static void gradient_of_rows(int64_t begin, int64_t end, void *context)
     const struct distances *d = context;
     const grd_tensor *grad = d->plan->in[0], *distance = d->plan->in[1], *x1 = d->plan->in[2], *x2 = d->plan->in[3];
     grd_tensor *result = d->plan->results[0];
-    const int64_t rows = x1->sizes[1], others = x2->sizes[1], width = x1->sizes[2], itemsize = x1->itemsize,
+    const int64_t rows = size_from_end(x1, 2), others = size_from_end(x2, 2), width = size_from_end(x1, 1), itemsize = x1->itemsize,
                   groups = (rows + ROWS - 1) / ROWS;
+    const int last = result->ndim - 1;
     for (int64_t group = begin; group < end; group++) {
-        const int64_t matrix = group / groups, row = group % groups * ROWS, first = (matrix * rows + row) * width * itemsize;
+        const int64_t matrix = group / groups, row = group % groups * ROWS;
         grd_kernels->distance_gradient[x1->dtype](&(struct grd_distance_gradient){
             .rows = grd_least(ROWS, rows - row),
             .others = others,
             .width = width,
             .p = d->p,
-            .x1 = x1->data + first,
-            .x2 = x2->data + matrix * others * width * itemsize,
-            .grad = grad->data + (matrix * grad->strides[0] + row * grad->strides[1]) * itemsize,
-            .distances = distance->data + (matrix * distance->strides[0] + row * distance->strides[1]) * itemsize,
-            .grad_strides = {grad->strides[1], grad->strides[2]},
-            .distance_strides = {distance->strides[1], distance->strides[2]},
-            .out = result->data + first,
+            .x1 = matrix_of(x1, result, matrix) + row * width * itemsize,
+            .x2 = matrix_of(x2, result, matrix),
+            .grad = matrix_of(grad, result, matrix) + row * grad->strides[last - 1] * itemsize,
+            .distances = d->is_rounded ? NULL : matrix_of(distance, result, matrix) + row * distance->strides[last - 1] * itemsize,
+            .grad_strides = {grad->strides[last - 1], grad->strides[last]},
+            .distance_strides = {distance->strides[last - 1], distance->strides[last]},
+            .out = result->data + (matrix * rows + row) * width * itemsize,
         });
     }
 }
 
-void run_hidden_cdist_gradient(const struct grd_plan *plan, grd_tensor *grad, grd_tensor *x1, grd_tensor *x2, double p, grd_tensor *result)
+void run_cdist_backward(const struct grd_plan *plan, grd_tensor *grad, grd_tensor *x1, grd_tensor *x2, double p, grd_tensor *cdist)
 {
-    struct distances d = {plan, p};
-    const int64_t cost = ROWS * (x2->sizes[1] + 1) * (x1->sizes[2] + 1);
-    (void)grad, (void)result;
-    grd_parallel_for(0, x1->sizes[0] * ((x1->sizes[1] + ROWS - 1) / ROWS), cost < GRAIN ? GRAIN / cost : 1, gradient_of_rows, &d);
-}
-
-/* With r = grad / distance: sum_j r_ij (x1_i - x2_j), as products. */
-static grd_tensor *gradient_by_product(grd_tensor *grad, grd_tensor *distance, grd_tensor *x1, grd_tensor *x2)
-{
-    grd_tensor *ratio = grd_quotient_or_zero(grad, distance);
-    return grd_sub(grd_mul(x1, grd_sum(ratio, .dim = grd_dims(-1), .keepdim = true)), grd_matmul(ratio, x2));
+    const grd_tensor *to = plan->results[0];
+    const int64_t rows = size_from_end(x1, 2), width = size_from_end(x1, 1), cost = ROWS * (size_from_end(x2, 2) + 1) * (width + 1);
+    const bool is_half = x1->dtype != GRD_FLOAT32 && x1->dtype != GRD_FLOAT64;
+    struct distances d = {.plan = plan, .p = p, .is_rounded = is_half && isinf(p)};
+    (void)grad, (void)cdist;
+    if (p == 0)
+        memset(to->data, 0, (size_t)(to->numel * to->itemsize));
+    else
+        grd_parallel_for(0, to->numel / (rows * width) * ((rows + ROWS - 1) / ROWS), cost < GRAIN ? GRAIN / cost : 1, gradient_of_rows, &d);
 }
 
 grd_tensor *op_hidden_cdist_backward(grd_tensor *grad, grd_tensor *x1, grd_tensor *x2, double p, const char *compute_mode,
                                      grd_tensor *result)
 {
-    int64_t sizes[GRD_MAX_DIMS], ndim;
-    const bool by_product = grd_cdist_by_product(compute_mode, p, x1, x2);
-    if (grd_pending() || !sizes_of(x1, x2, sizes, &ndim))
-        return grd_failed;
-    const int64_t rows = size_from_end(x1, 2), others = size_from_end(x2, 2), width = size_from_end(x1, 1);
-    const grd_dims batch = grd_dims_from(sizes, ndim - 2), flat = grd_dims(grd_sizes_product(batch.data, batch.n), rows, others);
-    x1 = grd_fold_batch(x1, batch); /* [batch, rows, width] */
-    x2 = grd_fold_batch(x2, batch); /* [batch, others, width] */
-    sizes[ndim - 1] = width;
-    const grd_dims to = grd_dims_from(sizes, ndim);
-    if (p == 0 || others == 0 || !grd_composite_has_values(grad))
-        return grd_reshape(grd_zeros_like(x1), to);
-    grad = grd_reshape(grad, flat);
-    if (isinf(p) && x1->dtype != GRD_FLOAT32 &&
-        x1->dtype != GRD_FLOAT64) /* of a half type, in which no difference may be as large as the distance is rounded */
-        result = grd_cdist_forward(grd_to(x1, .dtype = GRD_FLOAT32), grd_to(x2, .dtype = GRD_FLOAT32), p);
-    result = grd_reshape(result, flat);
-    return grd_reshape(by_product ? gradient_by_product(grad, result, x1, x2) : grd_hidden_cdist_gradient(grad, x1, x2, p, result), to);
+    if (!grd_cdist_by_product(compute_mode, p, x1, x2))
+        return grd_pending() ? grd_failed : grd_cdist_backward(grad, x1, x2, p, result);
+    grd_tensor *ratio = grd_quotient_or_zero(grad, result); /* sum_j ratio_ij (x1_i - x2_j), as products */
+    return grd_sub(grd_mul(x1, grd_sum(ratio, .dim = grd_dims(-1), .keepdim = true)), grd_matmul(ratio, x2));
 }
 
 /* ---- pdist ------------------------------------------------------------------------------------------------------------------------------- */
@@ -238,7 +230,7 @@ static void distances_to_later_rows(int64_t begin, int64_t end, void *context)
 
 void run_pdist(const struct grd_plan *plan, grd_tensor *self, double p)
 {
-    struct distances d = {plan, p};
+    struct distances d = {.plan = plan, .p = p};
     const int64_t of_row = grd_greatest(1, self->sizes[0]) * grd_greatest(1, self->sizes[1]);
     grd_parallel_for(0, self->sizes[0] - 1, grd_greatest(1, GRAIN / of_row), distances_to_later_rows, &d);
 }

@@ -108,6 +108,7 @@ NAMES = {
     "avg_pool_backward": lambda self, size, *windows: adjoint(getattr(F, f"avg_pool{len(size)}d"), size)(self, *windows),
     "adaptive_avg_pool_backward": lambda self, size, output_size: adjoint(getattr(F, f"adaptive_avg_pool{len(size)}d"), size)(self, output_size),
     "linear_scan": linear_scan, "attention_scores": attention_scores, "cdist_forward": lambda x1, x2, p: torch.cdist(x1, x2, p, compute_mode="donot_use_mm_for_euclid_dist"),
+    "cdist_backward": torch.ops.aten._cdist_backward,
     "nll_loss_forward": nll_loss_forward, "nll_loss2d_forward": nll_loss_forward,
     "unsafe_view": torch.ops.aten._unsafe_view, "to_copy": torch.ops.aten._to_copy,
     "lstm": lstm, "lstm_packed": lstm, "pad_sequence": torch.nn.utils.rnn.pad_sequence,

@@ -112,16 +112,25 @@ static void add_powers(const struct tile *t, int64_t columns, T exponent, const 
     }
 }
 
+static T largest_difference(int64_t n, const T *a, const T *b)
+{
+    T most = 0;
+    for (int64_t i = 0; i < n; i++)
+        most = fabs(a[i] - b[i]) > most ? fabs(a[i] - b[i]) : most;
+    return most;
+}
+
 /* Weights and distances of rows [i, i + rows) of x1 and those of x2 from j on. */
 static void pack(const struct grd_distance_gradient *x, int64_t i, int64_t rows, int64_t j, struct tile *t)
 {
     const T *grad = (const T *)x->grad + i * x->grad_strides[0] + j * x->grad_strides[1];
-    const T *far = (const T *)x->distances + i * x->distance_strides[0] + j * x->distance_strides[1];
     for (int64_t o = 0; o < t->others; o++) {
         t->weight[o] = t->far[o] = (vector){0};
         for (int64_t l = 0; l < rows; l++) {
             t->weight[o][l] = grad[l * x->grad_strides[0] + o * x->grad_strides[1]];
-            t->far[o][l] = far[l * x->distance_strides[0] + o * x->distance_strides[1]];
+            t->far[o][l] = x->distances != NULL
+                               ? ((const T *)x->distances)[(i + l) * x->distance_strides[0] + (j + o) * x->distance_strides[1]]
+                               : largest_difference(x->width, (const T *)x->x1 + (i + l) * x->width, (const T *)x->x2 + (j + o) * x->width);
         }
     }
 }

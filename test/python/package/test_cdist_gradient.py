@@ -85,3 +85,13 @@ def test_threads_change_no_bit():
     finally:
         torch.set_num_threads(before)
     assert all(torch.equal(x, y) for other in found[1:] for x, y in zip(found[0], other))
+
+
+def test_of_other_sizes():
+    x, y, grad = torch.ones(3, 2), torch.ones(4, 2), torch.ones(3, 4)
+    assert torch._C.nn._cdist_backward(grad, x, y, 1.0, grad).tolist() == [[0.0, 0.0]] * 3
+    for wrong in ((grad.T, x, y, 1.0, grad), (grad, x, y, 1.0, grad[:, :3])):
+        with pytest.raises(RuntimeError, match="the distances have sizes"):
+            torch._C.nn._cdist_backward(*wrong)
+    with pytest.raises(RuntimeError, match="non-negative p"):
+        torch._C.nn._cdist_backward(grad, x, y, -1.0, grad)
