@@ -32,7 +32,7 @@ PLAIN_BLOCK = """
 """
 
 SPREAD_BLOCK = """
-    static void ${operator}_block(int64_t n, char *const *data, const void *params) { spread_2(n, data, params, $body); }
+    static void ${operator}_block(int64_t n, char *const *data, const void *params) { $map(n, data, params, $body); }
 """
 
 BITS = """
@@ -97,13 +97,13 @@ def bodies_of(operator, dtypes, operators):
 
 def spreads(operator):
     """Whether the kernel has a loop for operands that are one element."""
-    return operator.light and operator.kernel == "binary"
+    return operator.light and operator.inputs > 1
 
 
 def plain_block(operator, body):
     """The loop of a kernel without numbers."""
     if spreads(operator):
-        return fill(SPREAD_BLOCK, operator=operator.c_name, body=body)
+        return fill(SPREAD_BLOCK, operator=operator.c_name, map=f"spread_{operator.inputs}", body=body)
     return fill(PLAIN_BLOCK, operator=operator.c_name, map=f"{'test' if operator.gives_bool else 'map'}_{operator.inputs}", body=body)
 
 
@@ -163,7 +163,7 @@ def rows_file(kind, members, operators):
         groups.setdefault(condition(operator.dtypes), []).append(operator)
     text, rows = BANNER.format("schema") + f'#include "gen/{kind}_kernels.h"\n\n', ""
     text += sizes_enum([o for o in members if o.kernel == kind])
-    halves = [o for o in members if o.kernel == kind and (o.light or o.bits)]
+    halves = [o for o in members if o.kernel == kind and (o.light or o.bits)] if kind != "ternary" else []
     if halves:
         text += f"\n#if GRD_IS_HALF\n{''.join(half_block(o, operators) for o in halves)}#else\n"
         rows += "#if GRD_IS_HALF\n" + "".join(row(o) if o.bits else f"#if GRD_IS_BFLOAT16\n{row(o)}#endif\n" for o in halves) + "#else\n"

@@ -158,19 +158,23 @@ typedef char piece[PIECE * WIDEST];
 static inline bool spreads(const struct grd_map_kernel *kernel, const int64_t *strides)
 {
     const int64_t size = kernel->sizes & 0xff;
-    return kernel->spreads && strides[0] == size && (strides[1] == 0 || strides[1] == size) && (strides[2] == 0 || strides[2] == size);
+    return kernel->spreads && strides[0] == size && (strides[1] == 0 || strides[1] == size) && (strides[2] == 0 || strides[2] == size) &&
+           (kernel->sizes >> 24 == 0 || strides[3] == 0 || strides[3] == size);
 }
 
 /* Operands that are contiguous or one element, which is copied to as many bytes as the kernel loads at a time, not n times. */
 static __attribute__((noinline)) void in_one_call(int64_t n, char *const *data, const int64_t *strides, const struct grd_map_kernel *kernel)
 {
-    _Alignas(GRD_SPREAD_BYTES) char copies[2][GRD_SPREAD_BYTES];
+    _Alignas(GRD_SPREAD_BYTES) char copies[3][GRD_SPREAD_BYTES];
     const int64_t whole = n & -(int64_t)(GRD_SPREAD_BYTES >> __builtin_ctz(kernel->sizes & 0xff));
-    const bool x = strides[1] == 0, y = strides[2] == 0;
-    char *const at[] = {data[0], x ? copies[0] : data[1], y ? copies[1] : data[2]};
-    kernel->block(whole, at, &(const struct grd_spread){{x ? data[1] : NULL, y ? data[2] : NULL}});
+    const bool x = strides[1] == 0, y = strides[2] == 0, third = kernel->sizes >> 24 != 0, z = third && strides[3] == 0;
+    char *const at[] = {data[0], x ? copies[0] : data[1], y ? copies[1] : data[2], z ? copies[2] : third ? data[3] : NULL};
+    kernel->block(whole, at, &(const struct grd_spread){{x ? data[1] : NULL, y ? data[2] : NULL, z ? data[3] : NULL}});
     if (n > whole)
-        kernel->block(n - whole, (char *const[]){at[0] + whole * strides[0], at[1] + whole * strides[1], at[2] + whole * strides[2]}, NULL);
+        kernel->block(n - whole,
+                      (char *const[]){at[0] + whole * strides[0], at[1] + whole * strides[1], at[2] + whole * strides[2],
+                                      third ? at[3] + whole * strides[3] : NULL},
+                      NULL);
 }
 
 /* At most PIECE elements. The first piece is the longest: what fills a buffer with one element there does for all. */

@@ -21,7 +21,7 @@ typedef void grd_block_kernel(int64_t n, char *const *data, const void *params);
 /* Which inputs of a call are one element in the place of all n. The kernel fills their data, of GRD_SPREAD_BYTES, with copies of it, whatever n is. n is a
  * multiple of the elements that fit there. */
 struct grd_spread {
-    const char *element[2]; /* in the place of x and y; NULL: these are contiguous */
+    const char *element[3]; /* in the place of x, y and z; NULL: these are contiguous */
 };
 enum { GRD_SPREAD_BYTES = 64 };
 

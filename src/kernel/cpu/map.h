@@ -109,6 +109,27 @@ INLINE void map_3(int64_t n, char *const *data, C (*body)(C, C, C))
         made[i] = body(x[i], y[i], z[i]);
 }
 
+INLINE void spread_3(int64_t n, char *const *data, const struct grd_spread *spread, C (*body)(C, C, C))
+{
+    if (!SPREADS || spread == NULL) {
+        map_3(n, data, body);
+        return;
+    }
+    T *made = (T *)data[0], *x = (T *)data[1], *y = (T *)data[2], *z = (T *)data[3];
+    const int64_t x_each = spread->element[0] == NULL ? -1 : 0, y_each = spread->element[1] == NULL ? -1 : 0,
+                  z_each = spread->element[2] == NULL ? -1 : 0;
+    spread_element(x, spread->element[0]);
+    spread_element(y, spread->element[1]);
+    spread_element(z, spread->element[2]);
+    for (int64_t i = 0; i < n; i += SPREAD_ELEMENTS) {
+        T *to = made + i;
+        const T *x_here = x + (i & x_each), *y_here = y + (i & y_each), *z_here = z + (i & z_each);
+        IN_PLACE
+        for (int k = 0; k < SPREAD_ELEMENTS; k++)
+            to[k] = store(body(load(x_here[k]), load(y_here[k]), load(z_here[k])));
+    }
+}
+
 /* The loops of kernels without numbers, whose results are bool. */
 INLINE void test_1(int64_t n, char *const *data, bool (*body)(C))
 {
