@@ -154,12 +154,18 @@ INLINE void fill(char *buffer, int64_t bytes, const char *element, int64_t size)
 
 typedef char piece[PIECE * WIDEST];
 
-/* The result and the inputs are of one size. False for a kernel without a loop for such operands. */
-static inline bool spreads(const struct grd_map_kernel *kernel, const int64_t *strides)
+/* True if the kernel has a loop for n elements with inputs that are one element. Fewer elements than it takes at a time are not worth the second call. */
+static inline bool has_spread(int64_t n, const struct grd_map_kernel *kernel)
+{
+    return kernel->spreads && n * (kernel->sizes & 0xff) >= GRD_SPREAD_BYTES;
+}
+
+/* True if all that this loop needs is there: the operands, of one size, are contiguous or one element. */
+static inline bool spreads(int64_t n, const struct grd_map_kernel *kernel, const int64_t *strides)
 {
     const int64_t size = kernel->sizes & 0xff;
-    return kernel->spreads && strides[0] == size && (strides[1] == 0 || strides[1] == size) && (strides[2] == 0 || strides[2] == size) &&
-           (kernel->sizes >> 24 == 0 || strides[3] == 0 || strides[3] == size);
+    return has_spread(n, kernel) && strides[0] == size && (strides[1] == 0 || strides[1] == size) &&
+           (strides[2] == 0 || strides[2] == size) && (kernel->sizes >> 24 == 0 || strides[3] == 0 || strides[3] == size);
 }
 
 /* Operands that are contiguous or one element, which is copied to as many bytes as the kernel loads at a time, not n times. */
@@ -179,7 +185,7 @@ static __attribute__((noinline)) void in_one_call(int64_t n, char *const *data, 
 
 /* At most PIECE elements. The first piece is the longest: what fills a buffer with one element there does for all. */
 INLINE void run_piece(int64_t n, char *const *data, const int64_t *strides, const void *params, const struct grd_map_kernel *kernel,
-                      piece *buffers, bool first)
+                      piece *buffers, bool first, bool spreading)
 {
     char *at[GRD_MAP_OPERANDS];
     int64_t steps[GRD_MAP_OPERANDS];
@@ -190,7 +196,7 @@ INLINE void run_piece(int64_t n, char *const *data, const int64_t *strides, cons
     uint32_t rest = kernel->sizes >> 8;
     for (int k = 1; rest != 0; k++, rest >>= 8) {
         const int64_t size = rest & 0xff, stride = strides[k];
-        const bool single = stride == 0 && kernel->spreads;
+        const bool single = stride == 0 && spreading;
         at[k] = stride == size || single ? data[k] : buffers[k];
         steps[k] = single ? 0 : size;
         spread |= single;
@@ -211,18 +217,19 @@ static __attribute__((noinline)) void in_one_piece(int64_t n, char *const *data,
                                                    const struct grd_map_kernel *kernel)
 {
     _Alignas(16) piece buffers[GRD_MAP_OPERANDS];
-    run_piece(n, data, strides, params, kernel, buffers, true);
+    run_piece(n, data, strides, params, kernel, buffers, true, false);
 }
 
 static __attribute__((noinline)) void in_pieces(int64_t n, char *const *data, const int64_t *strides, const void *params,
                                                 const struct grd_map_kernel *kernel)
 {
     _Alignas(64) piece buffers[GRD_MAP_OPERANDS];
+    const bool spreading = has_spread(n, kernel);
     char *here[GRD_MAP_OPERANDS];
     for (int64_t start = 0; start < n; start += PIECE) {
         for (int k = 0; k < GRD_MAP_OPERANDS && kernel->sizes >> 8 * k != 0; k++)
             here[k] = data[k] + start * strides[k];
-        run_piece(at_most(n - start, PIECE), here, strides, params, kernel, buffers, start == 0);
+        run_piece(at_most(n - start, PIECE), here, strides, params, kernel, buffers, start == 0, spreading);
     }
 }
 
@@ -240,10 +247,10 @@ static inline void map(int64_t n, char *const *data, const int64_t *strides, con
 {
     if (all_contiguous(strides, kernel->sizes) || n <= 1)
         kernel->block(n, data, params);
-    else if (spreads(kernel, strides))
-        in_one_call(n, data, strides, kernel);
-    else if (n <= PIECE)
+    else if (!has_spread(n, kernel) && n <= PIECE)
         in_one_piece(n, data, strides, params, kernel);
+    else if (spreads(n, kernel, strides))
+        in_one_call(n, data, strides, kernel);
     else
         in_pieces(n, data, strides, params, kernel);
 }
