@@ -17,6 +17,7 @@ enum {
     MANY_STRIPS = 16,      /* enough strips to keep every thread busy without cutting the reduced elements */
     LEAST_PIECE = 1 << 16, /* elements in a cell of the grid when they are cut */
     MOST_PIECES = 64,
+    STRETCH = 64,    /* elements of bfloat16 that lie together and are worth reading as they are */
     WHOLE = 64,      /* elements that fill cache lines, whatever their size */
     GRAIN = 1 << 15, /* elements worth a thread's while */
     ALIGNMENT = 64
@@ -87,10 +88,23 @@ static void choose_strip(struct grd_reduction *r)
     memmove(r->kept + choice, r->kept + choice + 1, (size_t)(--r->nkept - choice) * sizeof *r->kept);
 }
 
+/* True if all passes have kernels for bfloat16, and it lies in stretches that are worth it. Short ones are converted together. */
+static bool reads_halves(const struct grd_reduction *r, grd_dtype from, int64_t stretch)
+{
+    bool all = from == GRD_BFLOAT16 && r->read == GRD_FLOAT32 && stretch >= STRETCH;
+    for (int i = 0; all && i < r->npasses; i++)
+        all = grd_kernels->reduce[from]->kinds[r->passes[i].what.kind].lines != NULL;
+    return all;
+}
+
 static void choose_grid(struct grd_reduction *r, grd_dtype from)
 {
     const struct grd_reduction_dim *inner = &r->reduced[0], *along = r->columns ? &r->strip : inner;
     const bool gaps = along->size > 1 && along->stride != r->in_size;
+    if (!gaps && reads_halves(r, from, along->size)) {
+        r->read = from;
+        r->read_size = r->in_size;
+    }
     /* Same bytes, other name: bool as uint8, uint64 as int64. */
     const bool converts = from != r->read && !(from == GRD_BOOL && r->read == GRD_UINT8) && !(from == GRD_UINT64 && r->read == GRD_INT64);
     r->convert = converts || gaps ? grd_kernels->cast[converts ? from : r->read][r->read] : NULL;

@@ -55,16 +55,6 @@ static inline grd_dtype read_as(enum grd_reduce_kind kind, grd_dtype from, grd_d
     return from == GRD_BOOL || from == GRD_UINT8 ? GRD_UINT8 : GRD_INT64;
 }
 
-/* True if all passes of the rule have kernels for elements of the dtype. */
-static inline bool has_passes(const struct grd_reduce_rule *rule, grd_dtype dtype)
-{
-    const struct grd_reduce_row *row = grd_kernels->reduce[dtype];
-    bool all = row != NULL;
-    for (int i = 0; all && i < rule->npasses; i++)
-        all = row->kinds[rule->passes[i].kind].lines != NULL;
-    return all;
-}
-
 /* ---- The plan ------------------------------------------------------------------------------------------------------------------------ */
 static bool check_dtypes(const struct grd_reduce_rule *rule, grd_dtype from, grd_dtype to, bool given)
 {
@@ -172,9 +162,6 @@ bool plan_reduce(struct grd_plan *p, const struct grd_reduce_rule *rule, grd_ten
     const int64_t n = reduced_sizes(self, r->mask, keepdim, sizes);
     plan_passes(r, rule, to, count_of(grd_sizes(self), r->mask), correction);
     r->read = read_as(r->passes[0].what.kind, from, to);
-    if (from == GRD_BFLOAT16 && r->read == GRD_FLOAT32 && to != GRD_BOOL &&
-        has_passes(rule, from)) /* float32 is what its kernels read it as */
-        r->read = from;
     for (int result = 0; result < p->op->nresults; result++)
         for (int i = 0; i < r->npasses; i++)
             if (r->passes[i].what.result == result)
@@ -202,7 +189,8 @@ static inline uint64_t small_mask(const struct grd_reduce_rule *rule, const grd_
 /* True if elements of `from` are read in place for a result of `to`. */
 static inline bool reads_in_place(const struct grd_reduce_rule *rule, grd_dtype from, grd_dtype to)
 {
-    if (rule->refuses[grd_category_of(from)] != NULL || !has_passes(rule, from) ||
+    const struct grd_reduce_row *row = grd_kernels->reduce[from];
+    if (rule->refuses[grd_category_of(from)] != NULL || row == NULL || row->kinds[rule->passes[0].kind].lines == NULL ||
         (rule->type == GRD_REDUCE_MEANS && grd_dtype_is_integral(to)))
         return false;
     return to == from || (to != GRD_BOOL && has_arithmetic(to) && read_as(rule->passes[0].kind, from, to) == from);

@@ -112,6 +112,8 @@ INLINE void fold(G *lanes, int half, combine_function *combine)
 /* `width` is a constant: every fold is a loop of fixed length, which is a few instructions. */
 INLINE G fold_all(G *lanes, int width, combine_function *combine)
 {
+    if (width > 16)
+        fold(lanes, 16, combine);
     if (width > 8)
         fold(lanes, 8, combine);
     fold(lanes, 4, combine);
@@ -234,7 +236,7 @@ static void nonzero_columns(const struct grd_reduce_block *b)
 
 #if GRD_TAG == GRD_TAG_float32 || GRD_IS_HALF
 /* Sums of floats: in float over at most FLOAT_STEPS elements of a lane, then on in double. Twice as many lanes fit the registers. */
-enum { FLOAT_LANES = 64, FLOAT_SHORT = 16, FLOAT_STEPS = 16 };
+enum { FLOAT_LANES = 64, FLOAT_SHORT = LINE / sizeof(S), FLOAT_STEPS = 16 };
 
 /* An element, or its square. */
 INLINE E term(S x, bool squares)
@@ -276,7 +278,9 @@ INLINE G sum_terms(int64_t n, const S *x, bool squares)
         }
         for (int l = 0; l < 32; l++)
             part[l] += part[l + 32];
-        LANEWISE for (int l = 0; l < FLOAT_SHORT; l++) total[l] += part[l] + part[l + FLOAT_SHORT];
+        if (FLOAT_SHORT < 32)
+            LANEWISE for (int l = 0; l < 16; l++) part[l] += part[l + 16];
+        LANEWISE for (int l = 0; l < FLOAT_SHORT; l++) total[l] += part[l];
     }
     for (; i + FLOAT_SHORT <= n; i += FLOAT_SHORT)
         LANEWISE for (int l = 0; l < FLOAT_SHORT; l++) rest[l] += term(x[i + l], squares);
