@@ -294,7 +294,7 @@ INLINE G sum_line(int64_t n, const S *x)
 }
 
 #if !GRD_IS_HALF
-/* Products of floats: in float over at most PROD_STEPS elements of a lane and those of another lane, then on in double. Where these products are all in [2^-64, 2^64), no
+/* Products of floats: in float over at most PROD_STEPS + 1 elements of a lane and those of another lane, then on in double. Where these products are all in [2^-64, 2^64), no
  * digit is lost to the ends of float's range, unless the elements of one product are further apart than that; other lines are multiplied in double. */
 enum { PROD_STEPS = 8, PROD_LANES = FLOAT_LANES / 2 };
 
@@ -307,16 +307,19 @@ INLINE G prod_line(int64_t n, const E *x)
 {
     if (n < FLOAT_LANES)
         return prod_in_double(n, x);
+    _Alignas(LINE) E part[FLOAT_LANES];
     _Alignas(LINE) G total[FLOAT_SHORT];
+    const E *last = x + n - FLOAT_LANES;
+    const int done = FLOAT_LANES - (int)(n % FLOAT_LANES);
     uint32_t beyond[PROD_LANES] = {0}, any = 0;
-    int64_t i = 0;
+    for (int l = 0; l < FLOAT_LANES; l++) {
+        const E value = last[l];
+        part[l] = l < done ? 1 : value;
+    }
     LANEWISE for (int l = 0; l < FLOAT_SHORT; l++) total[l] = 1;
-    while (n - i >= FLOAT_LANES) {
-        _Alignas(LINE) E part[FLOAT_LANES];
-        for (int l = 0; l < FLOAT_LANES; l++)
-            part[l] = 1 * x[i + l];
-        int64_t end = i + at_most((n - i) / FLOAT_LANES, PROD_STEPS) * FLOAT_LANES;
-        for (i += FLOAT_LANES; i < end; i += FLOAT_LANES) {
+    for (int64_t i = 0; n - i >= FLOAT_LANES;) {
+        const int64_t end = i + at_most((n - i) / FLOAT_LANES, PROD_STEPS) * FLOAT_LANES;
+        for (; i < end; i += FLOAT_LANES) {
             fetch(x + i, FLOAT_LANES);
             for (int l = 0; l < FLOAT_LANES; l++)
                 part[l] *= x[i + l];
@@ -326,12 +329,12 @@ INLINE G prod_line(int64_t n, const E *x)
             beyond[l] |= vm_bits_float(part[l]) - 0x1f800000; /* the bits of 2^-64 */
         }
         LANEWISE for (int l = 0; l < FLOAT_SHORT; l++) total[l] *= (G)part[l] * (G)part[l + FLOAT_SHORT];
+        for (int l = 0; l < FLOAT_LANES; l++)
+            part[l] = 1;
     }
     for (int l = 0; l < PROD_LANES; l++)
         any |= beyond[l] & 0x40000000;
-    if (any != 0)
-        return prod_in_double(n, x);
-    return fold_all(total, FLOAT_SHORT, multiply) * prod_in_double(n - i, x + i);
+    return any != 0 ? prod_in_double(n, x) : fold_all(total, FLOAT_SHORT, multiply);
 }
 #endif
 
