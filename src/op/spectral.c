@@ -19,7 +19,11 @@
 
 /* ---- Pieces of a batch ------------------------------------------------------------------------------------------------------------------- */
 
-enum { SIDE_ALONE = 8 /* up to which a kernel is faster on one matrix, too */, FEW = 4 /* matrices that are worth a kernel in lanes */ };
+enum {
+    SIDE_ALONE = 16,  /* up to which a kernel in lanes is faster on one matrix, too */
+    SIDE_COMPLEX = 8, /* up to which a kernel without lanes is */
+    FEW = 2           /* matrices that are worth a kernel in lanes */
+};
 
 /* What a plan hands to its run, which works on `grain` matrices at a time, in `bytes` of scratch memory. */
 struct job {
@@ -59,7 +63,7 @@ static bool is_for_lapack(const struct job *job)
 
 static bool lapack_wins(const struct grd_plan *p)
 {
-    return !is_for_lanes(job_of(p)) && job_of(p)->largest > SIDE_ALONE;
+    return !is_for_lanes(job_of(p)) && job_of(p)->largest > SIDE_COMPLEX;
 }
 
 /* Chooses a provider, and divides the batch among threads: the scratch memory of a piece serves its matrices one after the other. */

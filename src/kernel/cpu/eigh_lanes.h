@@ -4,10 +4,15 @@
 
 enum { QL_STEPS = 30 /* for an eigenvalue, as LAPACK allows; about 1.7 are needed */ };
 
-/* A vector of tridiagonal matrices: the diagonal, what is below it, and Q; and the step that is under way on rows and columns [first, last] of a lane. */
+/* A step that is under way on rows and columns [first, last] of a lane. */
+struct ql_step {
+    vector first, last, c, s, g, p;
+};
+
+/* A vector of tridiagonal matrices: the diagonal, what is below it, and Q. */
 struct ql {
     vector d[GRD_LANES_SIDE], e[GRD_LANES_SIDE], *v; /* NULL: the values alone */
-    vector first, last, c, s, g, p;
+    struct ql_step step;
 };
 
 /* Reduces matrices, whose lower triangle is read, to tridiagonal ones; Q^T A Q is that, with Q in the place of A if `vectors`. */
@@ -78,35 +83,41 @@ static int64_t begin_step(int64_t n, int64_t least, struct ql *q)
         any = is_any(large) ? i : any;
     }
     const vector half = (d_second - d_first) / (2 * e_first), size = root_of(multiply_add(half, half, one));
-    q->first = first;
-    q->last = last;
-    q->g = d_last - d_first + e_first / (half + with_sign(size, half));
-    q->c = q->s = one;
-    q->p = (vector){0};
+    const vector g = d_last - d_first + e_first / (half + with_sign(size, half));
+    q->step = (struct ql_step){first, last, one, one, g, (vector){0}};
     return any;
 }
 
 /* Rotates rows and columns i and i + 1 in the lanes whose block they are in. */
-INLINE void turn_at(int64_t n, int64_t i, struct ql *q)
+INLINE void turn_at(int64_t n, int64_t i, struct ql_step *t, struct ql *q)
 {
     const vector at = everywhere((T)i), next = everywhere((T)(i + 1)), zero = {0};
-    const mask within = is_less(at, q->last) & ~is_less(at, q->first);
+    const mask within = is_less(at, t->last) & ~is_less(at, t->first);
     if (!is_any(within))
         return;
-    const mask follows = is_less(next, q->last) & within, ends = is_equal(at, q->first) & within;
-    const vector f = q->s * q->e[i], b = q->c * q->e[i];
-    const struct turn turn = turn_of(q->g, f);
-    const vector g = q->d[i + 1] - q->p, r = multiply_add(q->d[i] - g, turn.s, 2 * turn.c * b), p = turn.s * r;
+    const mask follows = is_less(next, t->last) & within, ends = is_equal(at, t->first) & within;
+    const vector f = t->s * q->e[i], b = t->c * q->e[i];
+    const struct turn turn = turn_of(t->g, f);
+    const vector g = q->d[i + 1] - t->p, r = multiply_add(q->d[i] - g, turn.s, 2 * turn.c * b), p = turn.s * r;
     q->e[i + 1] = choose(follows, turn.size, q->e[i + 1]);
     q->d[i + 1] = choose(within, g + p, q->d[i + 1]);
-    q->c = choose(within, turn.c, q->c);
-    q->s = choose(within, turn.s, q->s);
-    q->p = choose(within, p, q->p);
-    q->g = choose(within, multiply_subtract(turn.c, r, b), q->g);
-    q->d[i] = choose(ends, q->d[i] - q->p, q->d[i]);
-    q->e[i] = choose(ends, q->g, q->e[i]);
+    t->c = choose(within, turn.c, t->c);
+    t->s = choose(within, turn.s, t->s);
+    t->p = choose(within, p, t->p);
+    t->g = choose(within, multiply_subtract(turn.c, r, b), t->g);
+    q->d[i] = choose(ends, q->d[i] - t->p, q->d[i]);
+    q->e[i] = choose(ends, t->g, q->e[i]);
     if (q->v != NULL)
         turn_columns(n, choose(within, turn.c, everywhere(1)), choose(within, turn.s, zero), q->v + (i + 1) * n, q->v + i * n);
+}
+
+/* Takes the steps of all groups, rotation by rotation. */
+INLINE void take_steps(int64_t n, int64_t groups, int64_t least, struct ql *q)
+{
+    struct ql_step steps[GROUPS]; /* in registers */
+    UNROLLED for (int64_t g = 0; g < groups; g++) steps[g] = q[g].step;
+    for (int64_t i = n - 2; i >= least; i--)
+        UNROLLED for (int64_t g = 0; g < groups; g++) turn_at(n, i, &steps[g], q + g);
 }
 
 static void diagonalize(int64_t n, int64_t groups, struct ql *q)
@@ -117,9 +128,10 @@ static void diagonalize(int64_t n, int64_t groups, struct ql *q)
         for (int64_t g = 0; g < groups; g++)
             first = at_most(first, begin_step(n, least, q + g));
         least = first;
-        for (int64_t i = n - 2; i >= least; i--)
-            for (int64_t g = 0; g < groups; g++)
-                turn_at(n, i, q + g);
+        if (groups == GROUPS)
+            take_steps(n, GROUPS, least, q);
+        else
+            take_steps(n, 1, least, q);
     }
 }
 

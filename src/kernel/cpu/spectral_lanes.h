@@ -18,6 +18,8 @@ static const T least_square = FLT_MIN / FLT_EPSILON;
 static const T least_square = DBL_MIN / DBL_EPSILON;
 #endif
 
+typedef B bits __attribute__((vector_size(VECTOR_BYTES)));
+
 /* ---- Masks ------------------------------------------------------------------------------------------------------------------------------- */
 
 #if defined(__AVX512F__)
@@ -105,15 +107,21 @@ INLINE vector root_of(vector x)
 #endif
 }
 
+/* The bit of the sign. */
+INLINE bits sign_bit(void)
+{
+    return (bits){0} + ((B)1 << (8 * sizeof(T) - 1));
+}
+
 INLINE vector size_of(vector x)
 {
-    return choose(is_less(x, (vector){0}), -x, x);
+    return (vector)((bits)x & ~sign_bit());
 }
 
 /* The size of x with the sign of y. */
 INLINE vector with_sign(vector x, vector y)
 {
-    return choose(is_less(y, (vector){0}), -size_of(x), size_of(x));
+    return (vector)(((bits)x & ~sign_bit()) | ((bits)y & sign_bit()));
 }
 
 /* ---- Rotations ---------------------------------------------------------------------------------------------------------------------------- */

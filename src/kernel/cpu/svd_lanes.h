@@ -5,11 +5,15 @@
 
 enum { QR_STEPS = 30 /* for a singular value; about 2 are needed */ };
 
-/* A vector of upper bidiagonal matrices: the diagonal, what is beside it, and the vectors; and the step that is under way on rows and columns [first, last]
- * of a lane. */
+/* A step that is under way on rows and columns [first, last] of a lane. */
+struct qr_step {
+    vector first, last, f, g;
+};
+
+/* A vector of upper bidiagonal matrices: the diagonal, what is beside it, and the vectors. */
 struct qr {
     vector d[GRD_LANES_SIDE], e[GRD_LANES_SIDE], *u, *v; /* NULL: the values alone */
-    vector first, last, f, g;
+    struct qr_step step;
 };
 
 /* Reduces m x k matrices, m >= k, to bidiagonal ones, U^T A V, with `columns` columns of U in the place of A. */
@@ -91,22 +95,19 @@ static int64_t begin_qr_step(int64_t most, struct qr *q)
         within = large;
         any = is_any(large) ? i + 1 : any;
     }
-    q->first = first;
-    q->last = last;
-    q->f = choose(singular, d_first, shifted(d_first, e_before, d_before, e_last, d_last));
-    q->g = e_first;
+    q->step = (struct qr_step){first, last, choose(singular, d_first, shifted(d_first, e_before, d_before, e_last, d_last)), e_first};
     return any;
 }
 
 /* Rotates columns, and then rows, i and i + 1 in the lanes whose block they are in. */
-INLINE void turn_both_at(int64_t m, int64_t k, int64_t i, struct qr *q)
+INLINE void turn_both_at(int64_t m, int64_t k, int64_t i, struct qr_step *t, struct qr *q)
 {
     const vector at = everywhere((T)i), next = everywhere((T)(i + 1)), one = everywhere(1);
-    const mask within = is_less(at, q->last) & ~is_less(at, q->first);
+    const mask within = is_less(at, t->last) & ~is_less(at, t->first);
     if (!is_any(within))
         return;
-    const mask follows = is_less(q->first, at) & within, goes_on = is_less(next, q->last) & within;
-    const struct turn right = turn_of(q->f, q->g);
+    const mask follows = is_less(t->first, at) & within, goes_on = is_less(next, t->last) & within;
+    const struct turn right = turn_of(t->f, t->g);
     if (i > 0)
         q->e[i - 1] = choose(follows, right.size, q->e[i - 1]);
     const vector d = q->d[i], e = q->e[i], below = q->d[i + 1], e_left = multiply_subtract(right.c, e, right.s * d),
@@ -116,13 +117,22 @@ INLINE void turn_both_at(int64_t m, int64_t k, int64_t i, struct qr *q)
     q->d[i] = choose(within, left.size, d);
     q->d[i + 1] = choose(within, multiply_subtract(left.c, d_right, left.s * e_left), below);
     q->e[i] = choose(within, f, e);
-    q->f = choose(within, f, q->f);
-    q->g = choose(within, left.s * q->e[i + 1], q->g);
+    t->f = choose(within, f, t->f);
+    t->g = choose(within, left.s * q->e[i + 1], t->g);
     q->e[i + 1] = choose(goes_on, left.c * q->e[i + 1], q->e[i + 1]);
     if (q->v == NULL)
         return;
     turn_columns(k, choose(within, right.c, one), choose_or_zero(within, right.s), q->v + i * k, q->v + (i + 1) * k);
     turn_columns(m, choose(within, left.c, one), choose_or_zero(within, left.s), q->u + i * m, q->u + (i + 1) * m);
+}
+
+/* Takes the steps of all groups, rotation by rotation. */
+INLINE void take_qr_steps(int64_t m, int64_t k, int64_t groups, int64_t most, struct qr *q)
+{
+    struct qr_step steps[GROUPS]; /* in registers */
+    UNROLLED for (int64_t g = 0; g < groups; g++) steps[g] = q[g].step;
+    for (int64_t i = 0; i < most; i++)
+        UNROLLED for (int64_t g = 0; g < groups; g++) turn_both_at(m, k, i, &steps[g], q + g);
 }
 
 static void make_diagonal(int64_t m, int64_t k, int64_t groups, struct qr *q)
@@ -135,9 +145,10 @@ static void make_diagonal(int64_t m, int64_t k, int64_t groups, struct qr *q)
             last = its_last > last ? its_last : last;
         }
         most = last;
-        for (int64_t i = 0; i < most; i++)
-            for (int64_t g = 0; g < groups; g++)
-                turn_both_at(m, k, i, q + g);
+        if (groups == GROUPS)
+            take_qr_steps(m, k, GROUPS, most, q);
+        else
+            take_qr_steps(m, k, 1, most, q);
     }
 }
 
