@@ -9,8 +9,11 @@
 /* Largest side of the matrices that `cholesky_many` takes, and how many it takes at once. */
 enum { GRD_SMALL_MATRIX_SIDE = 16, GRD_MATRIX_LANES = 16, GRD_SMALL_MATRIX_SIZE = GRD_SMALL_MATRIX_SIDE * GRD_SMALL_MATRIX_SIDE };
 
+/* The most elements of a matrix that is decomposed to Q and R with many at once. */
+enum { GRD_SMALL_QR_SIZE = 2 * GRD_SMALL_MATRIX_SIZE };
+
 /* Matrices m x n, one after the other, each row by row if `by_rows`, to be decomposed to Q, m x `columns` (0: none), and R, `rows` x n, with at most
- * GRD_SMALL_MATRIX_SIZE elements in each of the three, and n or m at most GRD_SMALL_MATRIX_SIDE. */
+ * GRD_SMALL_QR_SIZE elements in each of the three, and n or m at most GRD_SMALL_MATRIX_SIDE. */
 struct grd_small_qr {
     int64_t count, m, n, columns, rows;
     bool by_rows;
@@ -44,6 +47,8 @@ struct grd_decomposition_row {
     void (*take_upper)(int64_t m, int64_t n, int64_t rows, const void *a, void *ret_r);
     /* Writes the first `columns` columns of the product of k reflections, from `reflect` of a matrix with m rows. */
     void (*orthogonal)(int64_t m, int64_t columns, int64_t k, const void *a, const void *tau, void *ret_q);
+    /* Overwrites x, m x columns, with Q x, where Q is the product of k reflections, or with Q^H x if `adjoint`. */
+    void (*apply_reflections)(int64_t m, int64_t k, int64_t columns, bool adjoint, const void *a, const void *tau, void *x);
     /* Overwrites x, n x k or k x n with columns `leading` elements apart, with the solution y. */
     void (*solve)(const struct grd_triangle *t, int64_t k, int64_t leading, void *x);
     /* Does the same, with the same bits, for at most GRD_MATRIX_LANES triangles of a side up to GRD_SMALL_MATRIX_SIDE, from the left, and as many x, n x k

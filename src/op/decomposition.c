@@ -211,8 +211,8 @@ static bool is_small(const struct factorization *f, const grd_tensor *A)
 {
     enum { FEW = 4 /* matrices that are worth it */ };
     return kernels_of(A)->qr_many != NULL && grd_matrix_count(A) >= FEW && f->k <= GRD_SMALL_MATRIX_SIDE &&
-           grd_greatest(f->m, f->n) <= GRD_SMALL_MATRIX_SIZE && f->m * f->n <= GRD_SMALL_MATRIX_SIZE &&
-           f->m * f->columns <= GRD_SMALL_MATRIX_SIZE && f->rows * f->n <= GRD_SMALL_MATRIX_SIZE;
+           grd_greatest(f->m, f->n) <= GRD_SMALL_QR_SIZE && f->m * f->n <= GRD_SMALL_QR_SIZE && f->m * f->columns <= GRD_SMALL_QR_SIZE &&
+           f->rows * f->n <= GRD_SMALL_QR_SIZE;
 }
 
 bool plan_linalg_qr(struct grd_plan *p, grd_tensor *A, const char *mode)
@@ -321,6 +321,52 @@ void run_geqrf(const struct grd_plan *p, grd_tensor *self)
 {
     const double m = (double)grd_size_from_end(self, 2), n = (double)grd_size_from_end(self, 1);
     grd_parallel_for(0, grd_matrix_count(self), grd_matrix_grain(2 * m * n * (m < n ? m : n)), reflect_matrices, (void *)p);
+}
+
+bool plan_hidden_apply_reflections(struct grd_plan *p, grd_tensor *a, grd_tensor *tau, grd_tensor *x, bool adjoint)
+{
+    (void)adjoint;
+    if (!grd_check_matrices(a, "a", "geqrf") || !grd_check_matrices(x, "x", "geqrf") || !check_dtype(a, NULL, "ormqr"))
+        return false;
+    const int64_t m = grd_size_from_end(a, 2), columns = grd_size_from_end(x, 1);
+    const grd_dtype dtype = (grd_dtype)a->dtype;
+    if (grd_size_from_end(x, 2) != m || x->dtype != dtype || tau->dtype != dtype || tau->ndim != a->ndim - 1 || x->ndim != a->ndim ||
+        !grd_dims_equal(grd_batch_of(a), grd_batch_of(x)))
+        return grd_raise(GRD_ERROR_RUNTIME, "ormqr: x must fit to reflections of sizes %s", grd_list_text(grd_sizes(a)));
+    grd_plan_scratch(p, (double)grd_matrix_count(x) * (double)grd_lapack_reflections_work(columns) * x->itemsize);
+    return grd_plan_starts_from(p, x) && grd_plan_reads_as(p, grd_transpose(a, -2, -1), dtype) && grd_plan_reads_as(p, tau, dtype) &&
+           grd_plan_columns(p, grd_batch_of(x), m, columns, dtype) && grd_plan_lapack(p, grd_size_from_end(tau, 1)) && !grd_pending();
+}
+
+struct application {
+    const struct grd_plan *p;
+    bool adjoint;
+};
+
+static void apply_to_matrices(int64_t begin, int64_t end, void *context)
+{
+    const struct application *job = context;
+    const struct grd_plan *p = job->p;
+    const grd_tensor *x = p->results[0], *tau = p->in[2];
+    const int64_t columns = grd_size_from_end(x, 1), k = grd_size_from_end(tau, 1), itemsize = x->itemsize;
+    const int64_t size = grd_size_from_end(x, 2) * grd_size_from_end(p->in[1], 2);
+    for (int64_t i = begin; i < end; i++) {
+        const struct grd_reflections r = {grd_size_from_end(x, 2), k, job->adjoint, p->in[1]->data + i * size * itemsize,
+                                          tau->data + i * k * itemsize};
+        char *work = p->scratch + i * grd_lapack_reflections_work(columns) * itemsize;
+        if (!grd_lapack_is_chosen(p) || !grd_lapack_apply_reflections((grd_dtype)x->dtype, &r, columns, grd_matrix_at(x, i), work))
+            kernels_of(x)->apply_reflections(r.m, k, columns, r.adjoint, r.a, r.tau, grd_matrix_at(x, i));
+    }
+}
+
+void run_hidden_apply_reflections(const struct grd_plan *p, grd_tensor *a, grd_tensor *tau, grd_tensor *x, bool adjoint)
+{
+    struct application job = {p, adjoint};
+    (void)a;
+    grd_parallel_for(
+        0, grd_matrix_count(x),
+        grd_matrix_grain(2.0 * (double)grd_size_from_end(x, 2) * (double)grd_size_from_end(x, 1) * (double)grd_size_from_end(tau, 1)),
+        apply_to_matrices, &job);
 }
 
 bool grd_householder_check(const grd_tensor *input, const grd_tensor *tau)

@@ -174,10 +174,17 @@ bool grd_lapack_orthogonal(grd_dtype dtype, int64_t m, int64_t columns, int64_t 
     return true;
 }
 
+/* For a few columns LAPACK takes reflections one by one, as it does without room for more: blocks of them are made at a cost that does not depend on the columns. */
+int64_t grd_lapack_reflections_work(int64_t columns)
+{
+    enum { FEW = 16, BLOCKS = 65 * 64 /* the room for blocks of reflections */ };
+    return columns <= FEW ? columns : grd_lapack_block_work(columns) + BLOCKS;
+}
+
 bool grd_lapack_apply_reflections(grd_dtype dtype, const struct grd_reflections *r, int64_t columns, void *x, void *work)
 {
     ormqr_routine *const ormqr = (ormqr_routine *)begin(dtype, GRD_LAPACK_ORMQR);
-    const int64_t lwork = grd_lapack_block_work(columns);
+    const int64_t lwork = grd_lapack_reflections_work(columns);
     int64_t info = 0;
     if (ormqr == NULL)
         return false;

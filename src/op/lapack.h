@@ -39,7 +39,9 @@ struct grd_reflections {
     bool adjoint;
     const void *a, *tau;
 };
-/* Overwrites x, m x columns, with Q x; `work` is for all columns, and for LAPACK's own 65 x 64 elements more. */
+/* The elements of the workspace for as many columns. */
+int64_t grd_lapack_reflections_work(int64_t columns);
+/* Overwrites x, m x columns, with Q x. */
 bool grd_lapack_apply_reflections(grd_dtype dtype, const struct grd_reflections *r, int64_t columns, void *x, void *work);
 /* Overwrites the lower triangle of a symmetric matrix, or a Hermitian one, with L and D, with pivots of grd_ldl_row; `work` is for n columns. */
 bool grd_lapack_ldl(grd_dtype dtype, int64_t n, bool hermitian, void *a, void *work, int64_t *ret_pivots, int32_t *ret_info);

@@ -6,6 +6,7 @@
 #include "gen/uses/op/spectral_checks.h"
 #include "gen/words.h"
 #include "op/formula.h"
+#include "op/lapack.h"
 #include "op/matrices.h"
 
 /* ---- Norms ----------------------------------------------------------------------------------------------------------------------------- */
@@ -229,16 +230,66 @@ static bool is_of_full_rank(grd_tensor *r, double rcond)
            largest * rcond * rcond < 1;
 }
 
+/* The norms of columns. */
+static grd_tensor *norms_of(grd_tensor *x)
+{
+    return grd_sqrt(grd_sum(grd_square(grd_abs(x)), .dim = grd_dims(-2), .keepdim = true));
+}
+
+/* The same of large matrices, by power iterations with R^H R and its inverse. After 8 rounds from a vector of n elements that are alike neither singular value is off by
+ * more than a factor of n^(1/32), so a margin of 1.5 makes up for both. */
+static bool is_of_full_rank_in_iterations(grd_tensor *r, double rcond)
+{
+    enum { ROUNDS = 8 };
+    const double margin = 1.5;
+    double least = 0, largest = 0;
+    int64_t sizes[GRD_MAX_DIMS];
+    grd_tensor *h = grd_conj_physical(grd_transpose(r, -2, -1));
+    memcpy(sizes, r->sizes, (size_t)r->ndim * sizeof *sizes);
+    sizes[r->ndim - 1] = 1;
+    grd_tensor *start =
+        grd_cos(grd_arange(grd_int(sizes[r->ndim - 2]), .dtype = grd_dtype_to_real((grd_dtype)r->dtype), .device = grd_tensor_device(r)));
+    start = grd_expand(grd_to(grd_unsqueeze(start, -1), .dtype = (grd_dtype)r->dtype), grd_dims_from(sizes, r->ndim));
+    grd_tensor *x = grd_div(start, norms_of(start)), *y = x, *growth = NULL, *decay = NULL;
+    for (int i = 0; i < ROUNDS && !grd_pending(); i++) {
+        x = grd_matmul(h, grd_matmul(r, x));
+        y = grd_linalg_solve_triangular(r, grd_linalg_solve_triangular(h, y, false), true);
+        growth = norms_of(x);
+        decay = norms_of(y);
+        x = grd_div(x, growth);
+        y = grd_div(y, decay);
+    }
+    return !grd_pending() && grd_composite_extremes(grd_physical(grd_mul(growth, decay)), &least, &largest) && rcond >= 0 &&
+           largest * margin * margin * rcond * rcond < 1;
+}
+
+/* Least squares by the reflections of a large decomposition, whose Q is not made. */
+static bool reflect_large(grd_tensor *self, double rcond, bool unranked, grd_tensor **ret_a, grd_tensor **ret_tau)
+{
+    const grd_geqrf_result made = grd_geqrf(grd_detach(self));
+    *ret_a = made.a;
+    *ret_tau = made.tau;
+    const int64_t k = grd_pending() ? 0 : grd_size_from_end(self, 1);
+    return unranked || is_of_full_rank_in_iterations(grd_triu(grd_narrow(made.a, -2, 0, k)), rcond);
+}
+
 void op_hidden_lstsq_made(grd_tensor *self, grd_tensor *b, double rcond, const char *driver, grd_tensor **ret)
 {
     const bool wide = grd_qr_is_wide(grd_sizes(self)), unranked = strcmp(driver, "gels") == 0;
+    const bool by_factors = unranked || (strcmp(driver, "gelsy") == 0 && grd_numel(self) > 0);
+    const bool large = by_factors && !wide && grd_size_from_end(self, 1) > GRD_LAPACK_SIDE;
     grd_linalg_qr_result parts = {0};
-    if (unranked || (strcmp(driver, "gelsy") == 0 && grd_numel(self) > 0))
+    bool full = false;
+    if (large)
+        full = reflect_large(self, rcond, unranked, &parts.Q, &parts.R);
+    else if (by_factors) {
         parts = grd_linalg_qr(grd_detach(wide ? grd_conj_physical(grd_transpose(self, -2, -1)) : self));
+        full = unranked || is_of_full_rank(parts.R, rcond);
+    }
     if (unranked) {
         const grd_hidden_lstsq_unranked_result made = grd_hidden_lstsq_unranked(self, b, parts.Q, parts.R);
         ret[0] = made.solution, ret[1] = made.residuals, ret[2] = made.rank, ret[3] = made.singular_values;
-    } else if (parts.R != NULL && is_of_full_rank(parts.R, rcond)) {
+    } else if (full) {
         const grd_hidden_lstsq_of_full_rank_result made = grd_hidden_lstsq_of_full_rank(self, b, parts.Q, parts.R);
         ret[0] = made.solution, ret[1] = made.residuals, ret[2] = made.rank, ret[3] = made.singular_values;
     } else {

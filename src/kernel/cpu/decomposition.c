@@ -168,6 +168,17 @@ static void orthogonal(int64_t m, int64_t columns, int64_t k, const void *matrix
             apply_reflection(m - j, tau[j], a + j + j * m, q + j + column * m);
 }
 
+static void apply_reflections(int64_t m, int64_t k, int64_t columns, bool adjoint, const void *matrix, const void *reflections, void *given)
+{
+    const T *a = matrix, *tau = reflections;
+    T *x = given;
+    for (int64_t step = 0; step < k; step++) {
+        const int64_t j = adjoint ? step : k - 1 - step;
+        for (int64_t column = 0; column < columns; column++)
+            apply_reflection(m - j, adjoint ? conjugate(tau[j]) : tau[j], a + j + j * m, x + j + column * m);
+    }
+}
+
 #if !GRD_IS_COMPLEX
 /* Powers of two by which numbers are brought near to 1, so that their squares neither overflow nor vanish; 0 counts as the least number. */
 INLINE void scales_of(const lanes *largest, lanes *restrict ret_scales)
@@ -229,8 +240,8 @@ INLINE void apply_reflection_in_lanes(int64_t n, const lanes *restrict tau, cons
 static void qr_many(const struct grd_small_qr *s)
 {
     const int64_t m = s->m, n = s->n, k = at_most(m, n);
-    lanes a[GRD_SMALL_MATRIX_SIZE], q[GRD_SMALL_MATRIX_SIZE], r[GRD_SMALL_MATRIX_SIZE], tau[GRD_SMALL_MATRIX_SIDE];
-    int32_t turned[GRD_SMALL_MATRIX_SIZE];
+    lanes a[GRD_SMALL_QR_SIZE], q[GRD_SMALL_QR_SIZE], r[GRD_SMALL_QR_SIZE], tau[GRD_SMALL_MATRIX_SIDE];
+    int32_t turned[GRD_SMALL_QR_SIZE];
     places_by_columns(m, n, turned);
     for (int64_t first = 0; first < s->count; first += GRD_MATRIX_LANES) {
         const int64_t some = at_most(s->count - first, GRD_MATRIX_LANES);
@@ -310,5 +321,6 @@ const struct grd_decomposition_row GRD_TYPED(grd_decomposition_row) = {
 #endif
     .take_upper = take_upper,
     .orthogonal = orthogonal,
+    .apply_reflections = apply_reflections,
     .solve = solve,
 };

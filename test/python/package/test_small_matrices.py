@@ -120,6 +120,18 @@ def test_gradients_of_inverses_in_a_batch():
     assert gradus.autograd.gradcheck(gradus.linalg.inv, x, check_forward_ad=True) and gradus.autograd.gradgradcheck(gradus.linalg.inv, x)
 
 
+@pytest.mark.parametrize("driver", ["gels", "gelsy"])
+@pytest.mark.parametrize("dtype", [gradus.float32, gradus.complex128])
+def test_least_squares_of_large_matrices(dtype, driver):
+    generator = np.random.default_rng(1)
+    for k in (1, 20):
+        part = gradus.tensor(generator.normal(size=(2, 50, 30)), dtype=dtype)
+        a = part[0] if not dtype.is_complex else part[0] + 1j * part[1]
+        b = gradus.tensor(generator.normal(size=(50, k)), dtype=dtype)
+        solved = gradus.linalg.lstsq(a, b, driver=driver).solution
+        assert (a.mH @ (a @ solved - b)).abs().max() < (1e-3 if dtype == gradus.float32 else 1e-11)
+
+
 @pytest.mark.parametrize("dtype", [gradus.float32, gradus.float64, gradus.complex64, gradus.complex128])
 @pytest.mark.parametrize("k", [1, 2, 3])
 def test_few_right_sides_of_a_large_triangle(k, dtype):
@@ -148,7 +160,7 @@ def test_few_right_sides_of_a_large_triangle(k, dtype):
 
 def test_least_squares_of_full_rank_and_of_less():
     generator = np.random.default_rng(0)
-    for shape in ((2, 9, 4), (2, 4, 9), (30, 30), (2, 5, 5)):
+    for shape in ((2, 9, 4), (2, 4, 9), (30, 30), (2, 60, 26), (26, 60), (2, 5, 5), (5, 32, 16)):
         a = generator.normal(size=shape)
         b = generator.normal(size=shape[:-1] + (3,))
         low = a.copy()
