@@ -392,6 +392,50 @@ bool grd_householder_check(const grd_tensor *input, const grd_tensor *tau)
     return check_dtype(input, NULL, "orgqr");
 }
 
+/* True if a derivative of what is computed of t may be asked for: then it is recorded by its parts. */
+static bool is_differentiated(const grd_tensor *t)
+{
+    return grd_composite_is_recorded(t) || (grd_keys_of(grd_physical(t)) >> GRD_KEY_FORWARD & 1) != 0;
+}
+
+grd_tensor *op_hidden_householder(grd_tensor *input, grd_tensor *tau)
+{
+    return is_differentiated(input) || is_differentiated(tau) ? grd_hidden_householder_by_products(input, tau)
+                                                              : grd_hidden_orthogonal(input, tau);
+}
+
+bool plan_hidden_orthogonal(struct grd_plan *p, grd_tensor *input, grd_tensor *tau)
+{
+    if (!grd_householder_check(input, tau))
+        return false;
+    const int64_t m = grd_size_from_end(input, 2), n = grd_size_from_end(input, 1);
+    const grd_dtype dtype = (grd_dtype)input->dtype;
+    grd_plan_scratch(p, (double)grd_matrix_count(input) * (double)grd_lapack_block_work(n) * input->itemsize);
+    return grd_plan_starts_from(p, input) && grd_plan_reads_as(p, tau, dtype) &&
+           grd_plan_reads_as(p, grd_transpose(input, -2, -1), dtype) && grd_plan_columns(p, grd_batch_of(input), m, n, dtype) &&
+           grd_plan_lapack(p, grd_size_from_end(tau, 1)) && !grd_pending();
+}
+
+static void multiply_reflections(int64_t begin, int64_t end, void *context)
+{
+    const struct grd_plan *p = context;
+    const grd_tensor *q = p->results[0], *tau = p->in[1];
+    const int64_t m = grd_size_from_end(q, 2), n = grd_size_from_end(q, 1), k = grd_size_from_end(tau, 1), itemsize = q->itemsize;
+    for (int64_t i = begin; i < end; i++) {
+        const char *factors = tau->data + i * k * itemsize;
+        char *work = p->scratch + i * grd_lapack_block_work(n) * itemsize;
+        if (k <= GRD_LAPACK_SIDE || !grd_lapack_is_chosen(p) ||
+            !grd_lapack_orthogonal((grd_dtype)q->dtype, m, n, k, grd_matrix_at(q, i), factors, work))
+            kernels_of(q)->orthogonal(m, n, k, p->in[2]->data + i * m * n * itemsize, factors, grd_matrix_at(q, i));
+    }
+}
+
+void run_hidden_orthogonal(const struct grd_plan *p, grd_tensor *input, grd_tensor *tau)
+{
+    const double m = (double)grd_size_from_end(input, 2), n = (double)grd_size_from_end(input, 1), k = (double)grd_size_from_end(tau, 1);
+    grd_parallel_for(0, grd_matrix_count(input), grd_matrix_grain(4 * m * n * k), multiply_reflections, (void *)p);
+}
+
 /* `what` has as many dimensions as it should beside input, and the same batch. */
 static bool check_beside(const grd_tensor *input, const grd_tensor *t, int less, const char *what)
 {
@@ -429,6 +473,17 @@ bool grd_ormqr_check(const grd_tensor *input, const grd_tensor *tau, const grd_t
                              i == 0 ? "tau" : "other", grd_dtype_type_name((grd_dtype)input->dtype), i == 0 ? "tau" : "other",
                              grd_dtype_type_name((grd_dtype)operands[i]->dtype));
     return check_dtype(input, NULL, "ormqr");
+}
+
+grd_tensor *op_hidden_ormqr(grd_tensor *self, grd_tensor *input2, grd_tensor *input3, bool left, bool transpose)
+{
+    if (is_differentiated(self) || is_differentiated(input2) || is_differentiated(input3))
+        return grd_hidden_ormqr_by_products(self, input2, input3, left, transpose);
+    if (left)
+        return grd_hidden_apply_reflections(self, input2, input3, transpose);
+    /* X Q is the adjoint of Q^H X^H. */
+    grd_tensor *adjoint = grd_conj_physical(grd_transpose(input3, -2, -1));
+    return grd_composite_columns(grd_conj_physical(grd_transpose(grd_hidden_apply_reflections(self, input2, adjoint, !transpose), -2, -1)));
 }
 
 grd_dtype grd_lowrank_dtype(const grd_tensor *A)

@@ -135,6 +135,16 @@ def test_products_of_reflections(shape, reflections, dtype):
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("shape", [(4, 3), (2, 5, 4), (2, 40, 30), (30, 30)])
+def test_reflections_of_a_decomposition_without_derivatives(shape, dtype):
+    a, x = random(0, shape, dtype), random(1, (*shape[:-1], 18), dtype)
+    compare(lambda m, a: m.linalg.householder_product(*m.geqrf(a.detach())), [a], dtype, differentiate=False)
+    for transpose in (False, True):
+        compare(lambda m, a, x, transpose=transpose: m.ormqr(*m.geqrf(a.detach()), x.detach(), transpose=transpose), [a, x], dtype, differentiate=False)
+        compare(lambda m, a, x, transpose=transpose: m.ormqr(*m.geqrf(a.detach()), x.detach().mT, left=False, transpose=transpose), [a, x], dtype, differentiate=False)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("shape", [(3, 3), (5, 3), (2, 3, 5), (0, 3), (2, 0, 3, 2)])
 def test_reflections(shape, dtype):
     compare(lambda m, a: tuple(m.geqrf(a.detach())), [random(0, shape, dtype)], dtype, differentiate=False)
