@@ -149,7 +149,7 @@ def sizes_enum(operators):
 
 
 def row(operator):
-    return f"[{index(operator)}] = {{{operator.c_name}_block, {sizes(operator)}{', .spreads = SPREADS' if spreads(operator) else ''}}},\n"
+    return f"[{index(operator)}] = {{{operator.c_name}_block, {sizes(operator)}{', SPREADS' if spreads(operator) else ', false'}}},\n"
 
 
 def condition(categories):

@@ -88,7 +88,7 @@ static inline C binary_bitwise_right_shift(C x, C y)
 #endif
 
 /* ---- Floating point ------------------------------------------------------------------------------------------------------------------ */
-#if GRD_IS_FLOAT
+#if GRD_IS_FLOAT && !GRD_IS_HALF
 /* Has the sign of y, also where it is 0. */
 static inline C binary_remainder(C x, C y)
 {

@@ -26,15 +26,15 @@ static void lt_block(int64_t n, char *const *data, __attribute__((unused)) const
 const struct grd_map_kernel GRD_TYPED(grd_binary_row)[GRD_BINARY_COUNT] = {
     #if GRD_IS_HALF
     #if GRD_IS_BFLOAT16
-    [GRD_BINARY_SUB] = {sub_block, SIZES_C_CC, .spreads = SPREADS},
+    [GRD_BINARY_SUB] = {sub_block, SIZES_C_CC, SPREADS},
     #endif
     #else
     #if GRD_IS_BOOL || GRD_IS_COMPLEX || GRD_IS_FLOAT || GRD_IS_INTEGER
-    [GRD_BINARY_SUB] = {sub_block, SIZES_C_CC, .spreads = SPREADS},
-    [GRD_BINARY_MUL] = {mul_block, SIZES_C_CC},
+    [GRD_BINARY_SUB] = {sub_block, SIZES_C_CC, SPREADS},
+    [GRD_BINARY_MUL] = {mul_block, SIZES_C_CC, false},
     #endif
     #if GRD_IS_BOOL || GRD_IS_FLOAT || GRD_IS_INTEGER
-    [GRD_BINARY_LT] = {lt_block, SIZES_1_CC},
+    [GRD_BINARY_LT] = {lt_block, SIZES_1_CC, false},
     #endif
     #endif
 };

@@ -12,6 +12,6 @@ static void hidden_tanh_backward_block(int64_t n, char *const *data, __attribute
 
 const struct grd_map_kernel GRD_TYPED(grd_gradient_row)[GRD_GRADIENT_COUNT] = {
     #if GRD_IS_FLOAT
-    [GRD_GRADIENT_HIDDEN_TANH_BACKWARD] = {hidden_tanh_backward_block, SIZES_C_CC},
+    [GRD_GRADIENT_HIDDEN_TANH_BACKWARD] = {hidden_tanh_backward_block, SIZES_C_CC, false},
     #endif
 };

@@ -34,14 +34,14 @@ static void neg_block(int64_t n, char *const *data, __attribute__((unused)) cons
 
 const struct grd_map_kernel GRD_TYPED(grd_unary_row)[GRD_UNARY_COUNT] = {
     #if GRD_IS_HALF
-    [GRD_UNARY_NEG] = {neg_block, SIZES_C_C},
+    [GRD_UNARY_NEG] = {neg_block, SIZES_C_C, false},
     #else
     #if GRD_IS_COMPLEX || GRD_IS_FLOAT
-    [GRD_UNARY_TANH] = {tanh_block, SIZES_C_C},
-    [GRD_UNARY_SIN] = {sin_block, SIZES_C_C},
+    [GRD_UNARY_TANH] = {tanh_block, SIZES_C_C, false},
+    [GRD_UNARY_SIN] = {sin_block, SIZES_C_C, false},
     #endif
     #if GRD_IS_BOOL || GRD_IS_COMPLEX || GRD_IS_FLOAT || GRD_IS_INTEGER
-    [GRD_UNARY_NEG] = {neg_block, SIZES_C_C},
+    [GRD_UNARY_NEG] = {neg_block, SIZES_C_C, false},
     #endif
     #endif
 };
