@@ -12,7 +12,7 @@ enum {
     PARTS = 16,      /* at most so many pieces of work have scratch of their own */
     ALIGNMENT = 64,
     CACHE_LINE = 64,
-    BLOCK = 1 << 18, /* bytes of an operand's block: those of several operands stay in a cache of 1 MiB */
+    BLOCK = 1 << 18, /* bytes of an operand's block: those of several operands, or three times as much of one, stay in a cache of 1 MiB */
     AHEAD = 8,       /* rows that are asked for early: the hardware does not look beyond a page */
     TURNED = 64      /* rows of a block that are transposed before they are converted: whole cache lines of the operand */
 };
@@ -234,7 +234,7 @@ static int64_t width_of_blocks(const struct lines *l, int64_t width)
         size = o->transposed && o->size < size ? o->size : size;
     }
     const int64_t least = CACHE_LINE / size;
-    const int64_t block = shares_block(l) ? 2 * BLOCK : BLOCK;
+    const int64_t block = shares_block(l) ? 3 * BLOCK : BLOCK;
     if (has_blocks && width * l->n * l->size > block)
         width = block / (l->n * l->size);
     if (transposes || (has_blocks && l->columns))
