@@ -60,6 +60,10 @@ static inline void random_element(grd_dtype dtype, char *out)
         *out = (char)(bits >> 20 & 1);
     else
         memcpy(out, &bits, (size_t)grd_dtype_size(dtype));
+    /* There is one NaN: of two that meet, either may be the result, as the compiler orders the operands. */
+    const uint16_t half_bits = (uint16_t)bits, quiet = dtype == GRD_FLOAT16 ? 0x7e00 : 0x7fc0;
+    if ((dtype == GRD_FLOAT16 && (half_bits & 0x7fff) > 0x7c00) || (dtype == GRD_BFLOAT16 && (half_bits & 0x7fff) > 0x7f80))
+        memcpy(out, &quiet, sizeof quiet);
 }
 
 static inline float float_of_bits(uint32_t bits)
