@@ -68,7 +68,7 @@ static void pack_left(const struct run *r, const char *from, int64_t row, int64_
                       int64_t depth, char *to)
 {
     const int64_t strip = r->kernels->strip;
-    _Alignas(64) char chunk[LINES * 64 * 4];
+    _Alignas(64) char chunk[LINES * 64 * sizeof(grd_complex64)];
     for (int64_t i = 0; i < rows; i += strip) {
         const int64_t n = grd_least(strip, rows - i);
         for (int64_t k = at; k < at + depth;) {
@@ -104,7 +104,7 @@ static void pack_across(const struct run *r, const char *from, int64_t apart, in
 {
     enum { MOST_STRIP = 64 };
     const int64_t strip = r->kernels->strip;
-    _Alignas(64) char chunk[LINES * MOST_STRIP * 4];
+    _Alignas(64) char chunk[LINES * MOST_STRIP * sizeof(grd_complex64)];
     for (int64_t i = 0; i < rows; i += strip) {
         const int64_t n = grd_least(strip, rows - i), most = r->widen != NULL ? LINES : depth;
         for (int64_t k = 0; k < depth; k += most) {
@@ -141,7 +141,7 @@ static void pack_lines(const struct run *r, int64_t group, int64_t k, int64_t n,
                        char *panel)
 {
     enum { MOST_PLACES = 64 };
-    _Alignas(64) char lines[LINES * MOST_PLACES * 16], wide[LINES * MOST_PLACES * 4];
+    _Alignas(64) char lines[LINES * MOST_PLACES * 16], wide[LINES * MOST_PLACES * sizeof(grd_complex64)];
     const char *from = lines;
     for (int64_t i = 0; i < n; i++)
         read_line(r, group, k + i, first, length, lines + i * length * r->itemsize);
