@@ -12,8 +12,8 @@ FUNCTIONS = [(place, name) for place in ("functional", "init", "utils") for name
 
 
 def parameters(function):
-    """(name, kind, default) of each; a default that is a function, by its name."""
-    found = [(p.name, p.kind.name, getattr(p.default, "__name__", p.default)) for p in inspect.signature(function).parameters.values()]
+    """(name, kind, default) of each; a default that is a function, by its name, and a dtype by its text."""
+    found = [(p.name, p.kind.name, getattr(p.default, "__name__", str(p.default) if "dtype" in type(p.default).__name__ else p.default)) for p in inspect.signature(function).parameters.values()]
     return [] if found == [("args", "VAR_POSITIONAL", inspect._empty.__name__), ("kwargs", "VAR_KEYWORD", inspect._empty.__name__)] else found
 
 

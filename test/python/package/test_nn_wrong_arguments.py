@@ -179,7 +179,7 @@ def classes_of_nn():
 
 
 def functions_of_nn():
-    for name in [n for n in gradus.nn.functional.__all__ if callable(getattr(torch.nn.functional, n, None))]:
+    for name in [n for n in gradus.nn.functional.__all__ if callable(getattr(torch.nn.functional, n, None)) and not isinstance(getattr(gradus.nn.functional, n), type)]:
         parameters = SEVERAL.get(name) or names(getattr(gradus.nn.functional, name))
         for argument in parameters:
             for text, wrong in WRONG.items():
