@@ -125,6 +125,14 @@ static void *keep_busy(void *number)
     return NULL;
 }
 
+/* Forks when the workers of the pool, which begin with the first loop, are idle: as they begin they allocate, under AddressSanitizer. */
+static pid_t fork_when_idle(void)
+{
+    if (UNDER_ASAN)
+        usleep(300 * 1000);
+    return fork();
+}
+
 static void *short_life(void *ret_right)
 {
     *(bool *)ret_right = compute() && differentiate();
@@ -151,7 +159,7 @@ static int live_as_child(int generation)
         return 3;
     grd_memory_trim();
     if (generation < 1) {
-        const pid_t child = fork();
+        const pid_t child = fork_when_idle();
         if (child == 0)
             end_child(live_as_child(generation + 1));
         int status;
@@ -201,7 +209,7 @@ static void test_fork_with_everything_open(void **state)
         skip_because("ThreadSanitizer does not allow threads in the child of a program with threads");
     grd_tensor *x = grd_ones(grd_dims(LARGE), .requires_grad = true), *y = grd_sum(grd_mul(x, x));
     grd_error_set(GRD_ERROR_VALUE, "pending");
-    const pid_t child = fork();
+    const pid_t child = fork_when_idle();
     if (child == 0) {
         alarm(SECONDS);
         const bool kept = strcmp(grd_error_message(), "pending") == 0;
@@ -248,7 +256,7 @@ static void test_fork_with_transactions_open(void **state)
     assert_non_null(grd_define_operator(&(grd_definition){.schema = "own::op(Tensor self) -> Tensor"}));
     assert_int_equal(pthread_create(&thread, NULL, hold_open, &point), 0);
     pthread_barrier_wait(&point);
-    const pid_t child = fork();
+    const pid_t child = fork_when_idle();
     if (child == 0) {
         alarm(SECONDS);
         const bool kept = grd_op_find("own::op") != NULL && grd_defined_count() == 0 && other_is_free();
