@@ -96,7 +96,7 @@ def bodies_of(operator, dtypes, operators):
 
 
 def spreads(operator):
-    """Whether the kernel has a loop for operands that are one element."""
+    """True if the kernel has a loop for operands that are one element."""
     return operator.light and operator.inputs > 1
 
 

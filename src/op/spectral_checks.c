@@ -236,7 +236,7 @@ static grd_tensor *norms_of(grd_tensor *x)
     return grd_sqrt(grd_sum(grd_square(grd_abs(x)), .dim = grd_dims(-2), .keepdim = true));
 }
 
-/* The same of large matrices, by power iterations with R^H R and its inverse. After 8 rounds from a vector of n elements that are alike neither singular value is off by
+/* True if R, of a large matrix, has full rank, by power iterations with R^H R and its inverse. After 8 rounds from a vector of n elements that are alike neither singular value is off by
  * more than a factor of n^(1/32), so a margin of 1.5 makes up for both. */
 static bool is_of_full_rank_in_iterations(grd_tensor *r, double rcond)
 {

@@ -25,23 +25,16 @@ enum slope {
 };
 
 #if GRD_TAG == GRD_TAG_float32
-typedef int32_t bits __attribute__((vector_size(VECTOR_BYTES)));
 static const T largest = FLT_MAX;
 #else
-typedef int64_t bits __attribute__((vector_size(VECTOR_BYTES)));
 static const T largest = DBL_MAX;
 #endif
 
-INLINE vector size_of(vector x)
-{
-    return (vector)((bits)x & ~(bits) - (vector){0});
-}
-
 /* 1 or -1 where `counts`, 0 elsewhere, NaN where d is NaN. */
-INLINE vector sign_of(vector d, bits counts)
+INLINE vector sign_of(vector d, lane_bits counts)
 {
-    const bits one = (bits)((vector){0} + 1), sign = (bits) - (vector){0};
-    return (vector)(((((bits)d & sign) | one) & counts) | (d != d));
+    const lane_bits one = (lane_bits)((vector){0} + 1), sign = (lane_bits) - (vector){0};
+    return (vector)(((((lane_bits)d & sign) | one) & counts) | (d != d));
 }
 
 INLINE vector slope_of(enum slope slope, vector d, vector far)
@@ -49,8 +42,8 @@ INLINE vector slope_of(enum slope slope, vector d, vector far)
     if (slope == WHOLE)
         return d;
     if (slope == QUOTIENT)
-        return (vector)((bits)(d / far) & (far != 0));
-    return sign_of(d, slope == LARGEST ? (d != 0) & (size_of(d) == far) : d != 0);
+        return (vector)((lane_bits)(d / far) & (far != 0));
+    return sign_of(d, slope == LARGEST ? (d != 0) & (magnitudes(d) == far) : d != 0);
 }
 
 /* Of LANES rows of x1 and some of x2. */
@@ -102,8 +95,8 @@ static void add_powers(const struct tile *t, int64_t columns, T exponent, const 
         vector piece = {0};
         for (int64_t j = 0; j < t->others; j++) {
             const vector d = a[k] - t->b[j * t->width + k];
-            const bits none = (d == 0) | (t->far[j] == 0);
-            shares[j] = (vector)(((bits)(size_of(d) / t->far[j]) & ~none) | ((bits)ones & none));
+            const lane_bits none = (d == 0) | (t->far[j] == 0);
+            shares[j] = (vector)(((lane_bits)(magnitudes(d) / t->far[j]) & ~none) | ((lane_bits)ones & none));
         }
         to_powers(t->others, shares, exponent);
         for (int64_t j = 0; j < t->others; j++)
@@ -139,10 +132,10 @@ static void pack(const struct grd_distance_gradient *x, int64_t i, int64_t rows,
 static bool divide(struct tile *t)
 {
     vector ratio[PIECE];
-    bits beyond = {0};
+    lane_bits beyond = {0};
     for (int64_t j = 0; j < t->others; j++) {
-        ratio[j] = (vector)((bits)(t->weight[j] / t->far[j]) & (t->far[j] != 0));
-        beyond |= ~(size_of(ratio[j]) <= largest);
+        ratio[j] = (vector)((lane_bits)(t->weight[j] / t->far[j]) & (t->far[j] != 0));
+        beyond |= ~(magnitudes(ratio[j]) <= largest);
     }
     for (int l = 0; l < LANES; l++)
         if (beyond[l])

@@ -70,7 +70,8 @@ static int64_t begin_step(int64_t n, int64_t least, struct ql *q)
     int64_t any = n;
     mask within = is_less(one, one);
     for (int64_t i = n - 2; i >= least; i--) {
-        const vector size = size_of(q->e[i]), bound = (size_of(q->d[i]) + size_of(q->d[i + 1])) * (epsilon / 2) + negligible_beside;
+        const vector size = magnitudes(q->e[i]),
+                     bound = (magnitudes(q->d[i]) + magnitudes(q->d[i + 1])) * (epsilon / 2) + negligible_beside;
         const mask large = is_less(bound, size), begins = large & ~within;
         q->e[i] = choose_or_zero(large, q->e[i]);
         last = choose(begins, everywhere((T)(i + 1)), last);

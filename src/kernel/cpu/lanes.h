@@ -71,6 +71,22 @@ INLINE vector multiply_subtract(vector x, vector y, vector z)
 #endif
 }
 
+/* Integers as wide as a lane: bits, and masks that have all of them or none. */
+typedef __typeof__(__builtin_choose_expr(sizeof(lane) == 4, (int32_t)0, (int64_t)0)) lane_integer;
+typedef lane_integer lane_bits __attribute__((vector_size(VECTOR_BYTES)));
+
+/* x in all lanes. */
+INLINE vector everywhere(lane x)
+{
+    return x - (vector){0};
+}
+
+/* |x| of floating lanes. */
+INLINE vector magnitudes(vector x)
+{
+    return (vector)((lane_bits)x & ~(lane_bits) - (vector){0});
+}
+
 /* The greater one of x and y; y where one of both is NaN. */
 INLINE vector maximum(vector x, vector y)
 {

@@ -6,12 +6,7 @@
  * Invariant: a lane has the bits of `factor` and of two triangles solved after each other, whatever lies in the other lanes. */
 #include "kernel/cpu/lanes.h"
 
-/* A mask has all bits of a lane, or none. */
-#if GRD_TAG == GRD_TAG_float32
-typedef int32_t mask __attribute__((vector_size(VECTOR_BYTES)));
-#else
-typedef int64_t mask __attribute__((vector_size(VECTOR_BYTES)));
-#endif
+typedef lane_bits mask;
 
 /* A function of its own, and a loop that is not written out for as many rounds as fit into an array: short code, as it is compiled for each level. */
 #define NOT_INLINE __attribute__((noinline))
@@ -28,11 +23,6 @@ struct elimination {
     mask is_regular;     /* the pivot is not 0 */
 };
 
-INLINE vector splat(T x)
-{
-    return (vector){0} + x;
-}
-
 INLINE vector chosen(mask m, vector a, vector b)
 {
     return (vector)(((mask)a & m) | ((mask)b & ~m));
@@ -43,21 +33,16 @@ INLINE vector kept(mask m, vector a)
     return (vector)((mask)a & m);
 }
 
-INLINE vector size_of_each(vector x)
-{
-    return (vector)((mask)x & ~(mask)(-(vector){0}));
-}
-
 /* Chooses the pivots of column j as largest_of does: the first of the rows whose elements are the largest; the row of the step, if its element is NaN. */
 INLINE void choose_pivots(int64_t n, int64_t j, struct elimination *e)
 {
-    const vector *column = e->a + j * n, here = splat((T)j), one = splat(1);
-    vector largest = size_of_each(column[j]), found = splat(SIDE), row = splat((T)n);
-    BY_ONE for (int64_t i = j + 1; i < n; i++) largest = maximum(size_of_each(column[i]), largest);
+    const vector *column = e->a + j * n, here = everywhere((T)j), one = everywhere(1);
+    vector largest = magnitudes(column[j]), found = everywhere(SIDE), row = everywhere((T)n);
+    BY_ONE for (int64_t i = j + 1; i < n; i++) largest = maximum(magnitudes(column[i]), largest);
     BY_ONE for (int64_t i = n - 1; i >= j; i--)
     {
         row -= one;
-        found = chosen((mask)(size_of_each(column[i]) == largest), row, found);
+        found = chosen((mask)(magnitudes(column[i]) == largest), row, found);
     }
     found = chosen((mask)(largest == largest), found, here);
     row = here;
@@ -120,9 +105,9 @@ static NOT_INLINE void take_step(int64_t n, int64_t j, bool with_l, struct elimi
     choose_pivots(n, j, e);
     exchange_abreast(1, n, j, 1, false, e, column);
     const mask is_zero = (mask)(column[j] == 0);
-    const vector divisor = chosen(is_zero, splat(1), column[j]);
+    const vector divisor = chosen(is_zero, everywhere(1), column[j]);
     e->is_regular = ~is_zero;
-    e->info = chosen(is_zero & (mask)(e->info == 0), splat((T)(j + 1)), e->info);
+    e->info = chosen(is_zero & (mask)(e->info == 0), everywhere((T)(j + 1)), e->info);
     BY_ONE for (int64_t i = j + 1; i < n; i++) column[i] /= divisor;
     if (with_l && j > 0)
         exchange_columns(n, j, j, e, e->a);
@@ -154,7 +139,7 @@ static void write_group(int64_t size, int64_t count, T *first, const vector *lan
 INLINE void begin_elimination(const struct grd_small_elimination *s, const int32_t *place, struct elimination *ret_e)
 {
     read_lanes(s->n * s->n, s->count, place, s->a, ret_e->a);
-    ret_e->info = splat(0);
+    ret_e->info = everywhere(0);
 }
 
 INLINE void write_infos(const struct grd_small_elimination *s, const struct elimination *e)
@@ -205,13 +190,13 @@ static void determine_group(const struct grd_small_elimination *s, const int32_t
 {
     const int64_t n = s->n;
     struct elimination e;
-    vector product = splat(1);
+    vector product = everywhere(1);
     mask is_odd = {0};
     begin_elimination(s, place, &e);
     for (int64_t j = 0; j < n; j++) {
         take_step(n, j, false, &e);
         product *= e.a[j + j * n];
-        is_odd ^= (mask)(e.pivots[j] != splat((T)j));
+        is_odd ^= (mask)(e.pivots[j] != everywhere((T)j));
     }
     product = chosen(is_odd, -product, product);
     memcpy(s->ret, &product, (size_t)s->count * sizeof(T));
@@ -243,7 +228,7 @@ INLINE void write_inverse_columns(int abreast, int64_t first, const struct grd_s
     vector x[ABREAST * SIDE];
     for (int64_t c = 0; c < abreast; c++)
         for (int64_t i = 0; i < n; i++)
-            x[i + c * n] = splat(i == first + c);
+            x[i + c * n] = everywhere(i == first + c);
     solve_lower(abreast, n, first, e->a, x);
     solve_upper(abreast, n, e->a, reciprocals, x);
     for (int64_t c = 0; c < abreast; c++) {
@@ -261,7 +246,7 @@ static void invert_group(const struct grd_small_elimination *s, const int32_t *p
     vector rows[SIDE], reciprocals[SIDE];
     begin_elimination(s, place, &e);
     for (int64_t i = 0; i < n; i++)
-        rows[i] = splat((T)i);
+        rows[i] = everywhere((T)i);
     for (int64_t j = 0; j < n; j++) {
         take_step(n, j, true, &e);
         exchange_columns(n, j, 1, &e, rows);

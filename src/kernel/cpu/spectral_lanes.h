@@ -47,11 +47,7 @@ INLINE bool is_any(mask m)
     return m != 0;
 }
 #else
-#if GRD_TAG == GRD_TAG_float32
-typedef int32_t mask __attribute__((vector_size(VECTOR_BYTES)));
-#else
-typedef int64_t mask __attribute__((vector_size(VECTOR_BYTES)));
-#endif
+typedef lane_bits mask;
 
 INLINE mask is_less(vector x, vector y)
 {
@@ -81,11 +77,6 @@ INLINE bool is_any(mask m)
 }
 #endif
 
-INLINE vector everywhere(T x)
-{
-    return x - (vector){0};
-}
-
 /* x where the mask is set, 0 elsewhere. */
 INLINE vector choose_or_zero(mask m, vector x)
 {
@@ -111,11 +102,6 @@ INLINE vector root_of(vector x)
 INLINE bits sign_bit(void)
 {
     return (bits){0} + ((B)1 << (8 * sizeof(T) - 1));
-}
-
-INLINE vector size_of(vector x)
-{
-    return (vector)((bits)x & ~sign_bit());
 }
 
 /* The size of x with the sign of y. */
@@ -278,7 +264,7 @@ static struct scales scale_lanes(int64_t m, int64_t n, bool lower, vector *a)
     vector largest = everywhere(least_scale), differences = {0};
     for (int64_t j = 0; j < n; j++)
         for (int64_t i = lower ? j : 0; i < m; i++) {
-            const vector x = size_of(a[i + j * m]);
+            const vector x = magnitudes(a[i + j * m]);
             largest = choose(is_less(largest, x), x, largest);
             differences += x - x; /* NaN where x is not finite */
         }

@@ -68,7 +68,7 @@ INLINE vector shifted(vector f, vector x, vector p, vector y, vector q)
 {
     const vector beside = p * y, ratio = ((p - q) * (p + q) + (x - y) * (x + y)) / (2 * beside);
     const vector tangent = 1 / (ratio + with_sign(root_of(multiply_add(ratio, ratio, everywhere(1))), ratio));
-    return ((f - q) * (f + q) + y * (choose_or_zero(is_less((vector){0}, size_of(beside)), p * tangent) - y)) / f;
+    return ((f - q) * (f + q) + y * (choose_or_zero(is_less((vector){0}, magnitudes(beside)), p * tangent) - y)) / f;
 }
 
 /* Finds the last block of each lane that is not diagonal yet, up to row `most`, and begins a step on it. Returns the last row of any lane, or 0. */
@@ -79,8 +79,8 @@ static int64_t begin_qr_step(int64_t most, struct qr *q)
     mask within = is_less(one, one), singular = within;
     int64_t any = 0;
     for (int64_t i = 0; i < most; i++) {
-        const vector size = size_of(q->e[i]), diagonal = size_of(q->d[i]),
-                     bound = (diagonal + size_of(q->d[i + 1])) * (epsilon / 2) + negligible_beside;
+        const vector size = magnitudes(q->e[i]), diagonal = magnitudes(q->d[i]),
+                     bound = (diagonal + magnitudes(q->d[i + 1])) * (epsilon / 2) + negligible_beside;
         const mask large = is_less(bound, size), begins = large & ~within;
         q->e[i] = choose_or_zero(large, q->e[i]);
         first = choose(begins, everywhere((T)i), first);
@@ -177,7 +177,7 @@ static void write_svd(const struct grd_svd *s, int64_t index, int64_t count, int
     memcpy(finite, &is_finite, sizeof finite);
     for (int64_t j = 0; j < k; j++) {
         const vector d = q->d[j];
-        q->d[j] = size_of(d) * scales->scale + 0;
+        q->d[j] = magnitudes(d) * scales->scale + 0;
         if (q->v == NULL)
             continue;
         const vector sign = sign_of(m, q->u + j * m);
