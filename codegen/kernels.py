@@ -31,7 +31,7 @@ PLAIN_BLOCK = """
     static void ${operator}_block(int64_t n, char *const *data, __attribute__((unused)) const void *params) { $map(n, data, $body); }
 """
 
-SPREAD_BLOCK = """
+LIGHT_BLOCK = """
     static void ${operator}_block(int64_t n, char *const *data, const void *params) { $map(n, data, params, $body); }
 """
 
@@ -95,15 +95,10 @@ def bodies_of(operator, dtypes, operators):
     return f"{text}#endif\n" if text.startswith("#") else text
 
 
-def spreads(operator):
-    """True if the kernel has a loop for operands that are one element."""
-    return operator.light and operator.inputs > 1
-
-
 def plain_block(operator, body):
     """The loop of a kernel without numbers."""
-    if spreads(operator):
-        return fill(SPREAD_BLOCK, operator=operator.c_name, map=f"spread_{operator.inputs}", body=body)
+    if operator.light:
+        return fill(LIGHT_BLOCK, operator=operator.c_name, map=f"light_{operator.inputs}", body=body)
     return fill(PLAIN_BLOCK, operator=operator.c_name, map=f"{'test' if operator.gives_bool else 'map'}_{operator.inputs}", body=body)
 
 
@@ -148,8 +143,8 @@ def sizes_enum(operators):
     return fill(SIZES, rows=rows)
 
 
-def row(operator):
-    return f"[{index(operator)}] = {{{operator.c_name}_block, {sizes(operator)}{', SPREADS' if spreads(operator) else ', false'}}},\n"
+def row(operator, light):
+    return f"[{index(operator)}] = {{{operator.c_name}_block, {sizes(operator)}, {'LIGHT' if light else 'false'}}},\n"
 
 
 def condition(categories):
@@ -166,11 +161,11 @@ def rows_file(kind, members, operators):
     halves = [o for o in members if o.kernel == kind and (o.light or o.bits)] if kind != "ternary" else []
     if halves:
         text += f"\n#if GRD_IS_HALF\n{''.join(half_block(o, operators) for o in halves)}#else\n"
-        rows += "#if GRD_IS_HALF\n" + "".join(row(o) if o.bits else f"#if GRD_IS_BFLOAT16\n{row(o)}#endif\n" for o in halves) + "#else\n"
+        rows += "#if GRD_IS_HALF\n" + "".join(row(o, False) if o.bits else f"#if GRD_IS_BFLOAT16\n{row(o, o.light)}#endif\n" for o in halves) + "#else\n"
     for dtypes, alike in groups.items():
         functions = "".join(block(o, operators) for o in alike)
         text += f"\n#if {dtypes}\n{functions}#endif\n"
-        rows += f"#if {dtypes}\n{''.join(map(row, alike))}#endif\n"
+        rows += f"#if {dtypes}\n{''.join(row(o, o.light) for o in alike)}#endif\n"
     if halves:
         text += "#endif\n"
         rows += "#endif\n"

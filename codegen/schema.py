@@ -101,7 +101,7 @@ class Operator:
     refuse: dict = field(default_factory=dict)  # a category without kernels -> (error code, text), where PyTorch says more than that there is none
     number: str = None  # the entry whose kernel runs where the last input is a number for tensors of a half type, which is not rounded to that type
     block: frozenset = frozenset()  # categories for which the body of the kernel takes n contiguous elements, not one
-    light: bool = False  # its arithmetic takes less time than moving the elements: it has loops of its own for operands that are one element and, with one or two tensors, for bfloat16
+    light: bool = False  # its arithmetic takes less time than moving the elements: it has loops of its own for large results and operands that are one element and, with one or two tensors, for bfloat16
     bits: str = None  # the kernel of half types: a C expression of the bits of x
     expr: str = None  # what it does to an element: expression.py
     body: dict = field(default_factory=dict)  # category -> the scalar body of the kernel, a C expression

@@ -29,7 +29,7 @@ static grd_loop_kernel *cast_of(const struct grd_iter *it, int operand)
     return operand == 0 ? grd_cast_kernel(wanted, memory) : grd_cast_kernel(memory, wanted);
 }
 
-enum { TURNED = 2, TURNED_BYTES = 16384, CACHE_LINE = 64, MOST_TURNED = 1 << 18 /* elements of the lines taken at a time */ };
+enum { TURNED = 2, TURNED_BYTES = 32768, CACHE_LINE = 64, MOST_TURNED = 1 << 18 /* elements of the lines taken at a time */ };
 
 /* Note [Turned operands]
  * The elements of a line of a transposed operand lie in as many lines of the cache, and their neighbours belong to the next lines. So as many lines are
@@ -174,8 +174,6 @@ static void run_turned(const struct run *run, const struct cursor *c, int64_t li
             if ((run->turned >> i & 1) == 0)
                 continue;
             const int64_t size = it->strides[i][1];
-            for (int64_t next_column = n; next_column < 2 * n; next_column++) /* of the columns that come next */
-                __builtin_prefetch(at[i] + next_column * it->strides[i][0]);
             grd_kernels->transpose[grd_index_size(size)](lines, n, buffers[filled], n * size, at[i], it->strides[i][0], false);
             at[i] = buffers[filled++];
             steps[i] = size;
@@ -354,6 +352,18 @@ void grd_iter_run(const struct grd_iter *it, grd_loop_kernel *kernel, const void
         grd_parallel_for(0, it->numel, grain_of(&run), run_piece, &run);
 }
 
+static int64_t bytes_of_operands(const struct grd_iter *it)
+{
+    int64_t sum = 0;
+    for (int i = 0; i < it->noperands; i++) {
+        int64_t bytes = grd_dtype_table[it->dtypes[i]].size;
+        for (int d = 0; d < it->ndim; d++)
+            bytes *= it->strides[i][d] != 0 ? it->shape[d] : 1;
+        sum += bytes;
+    }
+    return sum;
+}
+
 /* Note [Few elements]
  * Where all elements of an operand fit into a buffer, those that do not lie there one after the other, as the kernel takes them, are brought together
  * first, and the kernel is called once: to order dimensions, and to call it for single lines, would cost more than the work. */
@@ -365,7 +375,10 @@ void grd_iter_map(const struct grd_iter *it, const struct grd_map *map)
     if (is_nothing(it))
         return;
     if (!it->few) {
-        grd_iter_run(it, grd_map, map);
+        struct grd_map large = *map;
+        if (it->dtypes[0] == it->wanted[0]) /* otherwise the kernel writes into a buffer */
+            large.stores = grd_stores_for(bytes_of_operands(it), it->noperands, it->data);
+        grd_iter_run(it, grd_map, &large);
         return;
     }
     for (int i = 0; i < it->noperands; i++) {

@@ -154,33 +154,42 @@ INLINE void fill(char *buffer, int64_t bytes, const char *element, int64_t size)
 
 typedef char piece[PIECE * WIDEST];
 
-/* True if the kernel has a loop for n elements with inputs that are one element. Fewer elements than it takes at a time are not worth the second call. */
-static inline bool has_spread(int64_t n, const struct grd_map_kernel *kernel)
+/* True if the kernel has a loop over lines for n elements. Fewer elements than a line has are not worth the second call. */
+static inline bool has_lines(int64_t n, const struct grd_map_kernel *kernel)
 {
-    return kernel->spreads && n * (kernel->sizes & 0xff) >= GRD_SPREAD_BYTES;
+    return kernel->light && n * (kernel->sizes & 0xff) >= GRD_LINE_BYTES;
 }
 
 /* True if all that this loop needs is there: the operands, of one size, are contiguous or one element. */
-static inline bool spreads(int64_t n, const struct grd_map_kernel *kernel, const int64_t *strides)
+static inline bool takes_lines(int64_t n, const struct grd_map_kernel *kernel, const int64_t *strides)
 {
     const int64_t size = kernel->sizes & 0xff;
-    return has_spread(n, kernel) && strides[0] == size && (strides[1] == 0 || strides[1] == size) &&
-           (strides[2] == 0 || strides[2] == size) && (kernel->sizes >> 24 == 0 || strides[3] == 0 || strides[3] == size);
+    if (!has_lines(n, kernel) || strides[0] != size)
+        return false;
+    for (int k = 1; k < GRD_MAP_OPERANDS && kernel->sizes >> 8 * k != 0; k++)
+        if (strides[k] != 0 && strides[k] != size)
+            return false;
+    return true;
 }
 
-/* Operands that are contiguous or one element, which is copied to as many bytes as the kernel loads at a time, not n times. */
-static __attribute__((noinline)) void in_one_call(int64_t n, char *const *data, const int64_t *strides, const struct grd_map_kernel *kernel)
+/* Operands that are contiguous or one element, which is copied to a line, not n times. */
+static __attribute__((noinline)) void in_lines(int64_t n, char *const *data, const int64_t *strides, const struct grd_map_kernel *kernel,
+                                               enum grd_stores stores)
 {
-    _Alignas(GRD_SPREAD_BYTES) char copies[3][GRD_SPREAD_BYTES];
-    const int64_t whole = n & -(int64_t)(GRD_SPREAD_BYTES >> __builtin_ctz(kernel->sizes & 0xff));
-    const bool x = strides[1] == 0, y = strides[2] == 0, third = kernel->sizes >> 24 != 0, z = third && strides[3] == 0;
-    char *const at[] = {data[0], x ? copies[0] : data[1], y ? copies[1] : data[2], z ? copies[2] : third ? data[3] : NULL};
-    kernel->block(whole, at, &(const struct grd_spread){{x ? data[1] : NULL, y ? data[2] : NULL, z ? data[3] : NULL}});
-    if (n > whole)
-        kernel->block(n - whole,
-                      (char *const[]){at[0] + whole * strides[0], at[1] + whole * strides[1], at[2] + whole * strides[2],
-                                      third ? at[3] + whole * strides[3] : NULL},
-                      NULL);
+    _Alignas(GRD_LINE_BYTES) char copies[GRD_MAP_OPERANDS][GRD_LINE_BYTES];
+    const int64_t whole = n & -(int64_t)(GRD_LINE_BYTES >> __builtin_ctz(kernel->sizes & 0xff));
+    struct grd_light_call call = {.stores = stores};
+    char *at[GRD_MAP_OPERANDS] = {data[0]};
+    for (int k = 1; k < GRD_MAP_OPERANDS && kernel->sizes >> 8 * k != 0; k++) {
+        call.element[k - 1] = strides[k] == 0 ? data[k] : NULL;
+        at[k] = strides[k] == 0 ? copies[k] : data[k];
+    }
+    kernel->block(whole, at, &call);
+    if (n == whole)
+        return;
+    for (int k = 0; k < GRD_MAP_OPERANDS && kernel->sizes >> 8 * k != 0; k++)
+        at[k] += whole * strides[k];
+    kernel->block(n - whole, at, NULL);
 }
 
 /* At most PIECE elements. The first piece is the longest: what fills a buffer with one element there does for all. */
@@ -206,7 +215,7 @@ INLINE void run_piece(int64_t n, char *const *data, const int64_t *strides, cons
             grd_copy_lines(1, n, size, buffers[k], (const int64_t[]){size, 0}, data[k], (const int64_t[]){stride, 0});
     }
     if (spread)
-        in_one_call(n, at, steps, kernel);
+        in_lines(n, at, steps, kernel, GRD_STORES_NEAR);
     else
         kernel->block(n, at, params);
     if (strides[0] != result_size)
@@ -224,7 +233,7 @@ static __attribute__((noinline)) void in_pieces(int64_t n, char *const *data, co
                                                 const struct grd_map_kernel *kernel)
 {
     _Alignas(64) piece buffers[GRD_MAP_OPERANDS];
-    const bool spreading = has_spread(n, kernel);
+    const bool spreading = has_lines(n, kernel);
     char *here[GRD_MAP_OPERANDS];
     for (int64_t start = 0; start < n; start += PIECE) {
         for (int k = 0; k < GRD_MAP_OPERANDS && kernel->sizes >> 8 * k != 0; k++)
@@ -247,10 +256,10 @@ static inline void map(int64_t n, char *const *data, const int64_t *strides, con
 {
     if (all_contiguous(strides, kernel->sizes) || n <= 1)
         kernel->block(n, data, params);
-    else if (!has_spread(n, kernel) && n <= PIECE)
+    else if (!has_lines(n, kernel) && n <= PIECE)
         in_one_piece(n, data, strides, params, kernel);
-    else if (spreads(n, kernel, strides))
-        in_one_call(n, data, strides, kernel);
+    else if (takes_lines(n, kernel, strides))
+        in_lines(n, data, strides, kernel, GRD_STORES_NEAR);
     else
         in_pieces(n, data, strides, params, kernel);
 }
@@ -284,13 +293,43 @@ static __attribute__((noinline)) void map_half(int64_t n, char *const *data, con
     }
 }
 
+/* Note [Large results]
+ * A result that would not stay in the caches is written past them, which spares reading its lines first; what lies where an input does has been read
+ * already. One that would stay in the last of them alone is computed half a line at a time: memory is then read ahead by more requests, and the loop is as fast
+ * as the memory either way. Other kernels than the light ones take longer than the memory, and have no such loops. */
+enum grd_stores grd_stores_for(int64_t bytes, int noperands, char *const *data)
+{
+    enum { FAR = 1024 * 1024, PAST = 32 * FAR };
+    bool past = bytes >= PAST;
+    for (int k = 1; k < noperands; k++)
+        past &= data[k] != data[0];
+    return past ? GRD_STORES_PAST : bytes >= FAR ? GRD_STORES_FAR : GRD_STORES_NEAR;
+}
+
+/* Elements before the first whole line of the result are stored near. */
+static __attribute__((noinline)) void map_large(int64_t n, char *const *data, const int64_t *strides, const struct grd_map *m)
+{
+    const int64_t before = at_most(n, (int64_t)(-(uintptr_t)data[0] % GRD_LINE_BYTES) >> __builtin_ctz(m->kernel->sizes & 0xff));
+    char *at[GRD_MAP_OPERANDS];
+    if (before == 0) {
+        in_lines(n, data, strides, m->kernel, m->stores);
+        return;
+    }
+    map(before, data, strides, m->kernel, m->params);
+    for (int k = 0; k < GRD_MAP_OPERANDS && m->kernel->sizes >> 8 * k != 0; k++)
+        at[k] = data[k] + before * strides[k];
+    in_lines(n - before, at, strides, m->kernel, m->stores);
+}
+
 void grd_map(int64_t n, char *const *data, const int64_t *strides, const void *params)
 {
     const struct grd_map *m = params;
-    if (m->half == GRD_DTYPE_NONE)
-        map(n, data, strides, m->kernel, m->params);
-    else
+    if (m->half != GRD_DTYPE_NONE)
         map_half(n, data, strides, m);
+    else if (m->stores != GRD_STORES_NEAR && takes_lines(n, m->kernel, strides))
+        map_large(n, data, strides, m);
+    else
+        map(n, data, strides, m->kernel, m->params);
 }
 
 void grd_map_twice(int64_t n, char *const *data, const int64_t *strides, grd_loop_kernel *first, int64_t size, grd_loop_kernel *second)

@@ -16,7 +16,11 @@ struct grd_map {
     const void *params;
     /* A half dtype: the kernel is of grd_computed_dtype(half), and its operands of that size are converted; otherwise GRD_DTYPE_NONE. */
     grd_dtype half;
+    enum grd_stores stores; /* where the result is no buffer */
 };
+
+/* How a result is to be written, by the bytes of all operands. */
+enum grd_stores grd_stores_for(int64_t bytes, int noperands, char *const *data);
 
 /* Calls the kernel of a struct grd_map. Contiguous operands go to the block kernel as they are, all at once. Others go through a buffer, a piece at a time: gathered before the
  * call, or filled once where the stride is 0; results are scattered after it. So every path computes with the same instructions, and a

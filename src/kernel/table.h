@@ -14,22 +14,26 @@
 /* Over n elements: data[0] is the result, data[1...] the inputs, strides are in bytes. */
 typedef void grd_loop_kernel(int64_t n, char *const *data, const int64_t *strides, const void *params);
 
-/* Over contiguous elements. The result may be an input. params: the operator's numbers in the order of its signature; of a kernel that spreads, NULL or a
- * struct grd_spread. */
+/* Over contiguous elements. The result may be an input. params: the operator's numbers in the order of its signature; of a light kernel, NULL or a
+ * struct grd_light_call. */
 typedef void grd_block_kernel(int64_t n, char *const *data, const void *params);
 
-/* Which inputs of a call are one element in the place of all n. The kernel fills their data, of GRD_SPREAD_BYTES, with copies of it, whatever n is. n is a
- * multiple of the elements that fit there. */
-struct grd_spread {
-    const char *element[3]; /* in the place of x, y and z; NULL: these are contiguous */
+/* How a result is written: Note [Large results] in kernel/map.c. */
+enum grd_stores { GRD_STORES_NEAR, GRD_STORES_FAR, GRD_STORES_PAST };
+
+/* How a light kernel is to take its operands, by lines of the cache: n elements are a number of whole lines. */
+struct grd_light_call {
+    /* An input that is one element in the place of all n; NULL: it is contiguous. The kernel fills its data, of a line, with copies of it, whatever n is. */
+    const char *element[3];
+    enum grd_stores stores; /* if not near, the result begins a line */
 };
-enum { GRD_SPREAD_BYTES = 64 };
+enum { GRD_LINE_BYTES = 64 };
 
 /* An elementwise kernel. Operands with strides reach its block by way of grd_map (kernel/map.h). */
 struct grd_map_kernel {
     grd_block_kernel *block; /* NULL: there is none */
     uint32_t sizes;          /* bytes of an element of each operand: GRD_MAP_SIZES */
-    bool spreads;            /* takes a struct grd_spread */
+    bool light;              /* takes a struct grd_light_call */
 };
 
 /* to[r * to_stride + c] = from[c * from_stride + r], strides in bytes, elements of the size in question. `streamed`: the result goes past

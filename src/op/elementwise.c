@@ -34,8 +34,8 @@ static inline struct grd_map map_for(const struct grd_elementwise *op, grd_dtype
 {
     const struct grd_map_kernel *const kernel = kernel_of(op, dtype);
     if (kernel == NULL && grd_is_half(dtype))
-        return (struct grd_map){kernel_of(op, grd_computed_dtype(dtype)), params, dtype};
-    return (struct grd_map){kernel, params, GRD_DTYPE_NONE};
+        return (struct grd_map){.kernel = kernel_of(op, grd_computed_dtype(dtype)), .params = params, .half = dtype};
+    return (struct grd_map){.kernel = kernel, .params = params, .half = GRD_DTYPE_NONE};
 }
 
 /* ---- General ------------------------------------------------------------------------------------------------------------------- */
@@ -283,10 +283,15 @@ static grd_tensor *run_flat(const struct grd_elementwise *op, grd_tensor *out, g
     flat.noperands = 1 + op->inputs;
     flat.data[0] = result->data;
     flat.strides[0] = result->itemsize;
-    if (GRD_LIKELY(result->numel <= GRD_ITER_GRAIN))
+    if (GRD_LIKELY(result->numel <= GRD_ITER_GRAIN)) {
         grd_map(result->numel, flat.data, flat.strides, &flat.map);
-    else
-        grd_parallel_for(0, result->numel, GRD_ITER_GRAIN, run_piece, &flat);
+        return result;
+    }
+    int64_t bytes = 0;
+    for (int i = 0; i < flat.noperands; i++)
+        bytes += result->numel * flat.strides[i];
+    flat.map.stores = grd_stores_for(bytes, flat.noperands, flat.data);
+    grd_parallel_for(0, result->numel, GRD_ITER_GRAIN, run_piece, &flat);
     return result;
 }
 

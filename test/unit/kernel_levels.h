@@ -94,21 +94,21 @@ static inline double distance(double y, long double exact, double rounded, int d
 static inline struct grd_map converted_map(const struct grd_map_kernel *const *rows, grd_dtype half, int kernel, const void *params)
 {
     const struct grd_map_kernel *wide = &rows[grd_computed_dtype(half)][kernel];
-    return (struct grd_map){wide, wide->spreads ? NULL : params, half};
+    return (struct grd_map){.kernel = wide, .params = wide->light ? NULL : params, .half = half};
 }
 
-/* How a kernel of the unary, binary or ternary rows is called for a dtype. One that spreads has no numbers. */
+/* How a kernel of the unary, binary or ternary rows is called for a dtype. A light one has no numbers. */
 static inline struct grd_map map_of(const struct grd_map_kernel *const *rows, grd_dtype dtype, int kernel, const void *params)
 {
     if (grd_is_half(dtype) && (rows[dtype] == NULL || rows[dtype][kernel].block == NULL))
         return converted_map(rows, dtype, kernel, params);
-    return (struct grd_map){&rows[dtype][kernel], rows[dtype][kernel].spreads ? NULL : params, GRD_DTYPE_NONE};
+    return (struct grd_map){.kernel = &rows[dtype][kernel], .params = rows[dtype][kernel].light ? NULL : params, .half = GRD_DTYPE_NONE};
 }
 
-/* Calls an elementwise kernel on operands with strides. */
+/* Calls an elementwise kernel on operands with strides. The numbers are for those that have any. */
 static inline void call_map(const struct grd_map_kernel *kernel, int64_t n, char *const *data, const int64_t *strides, const void *params)
 {
-    grd_map(n, data, strides, &(struct grd_map){kernel, params, GRD_DTYPE_NONE});
+    grd_map(n, data, strides, &(struct grd_map){.kernel = kernel, .params = kernel->light ? NULL : params, .half = GRD_DTYPE_NONE});
 }
 
 /* True if the same operation gives the same bits for contiguous operands, in place, strided, backwards and broadcast, for all small n
@@ -199,6 +199,16 @@ static inline bool same_on_every_path(grd_loop_kernel *kernel, int inputs, const
         if (memcmp(spread[k], expected, (size_t)(COUNT * result_size)) != 0)
             return false;
     }
+    return true;
+}
+
+/* The same for an elementwise kernel, and for each way of writing the result. */
+static inline bool map_is_same_on_every_path(const struct grd_map *map, int inputs, const grd_dtype *dtypes)
+{
+    struct grd_map other = *map;
+    for (other.stores = GRD_STORES_NEAR; other.stores <= GRD_STORES_PAST; other.stores++)
+        if (!same_on_every_path(grd_map, inputs, dtypes, &other))
+            return false;
     return true;
 }
 

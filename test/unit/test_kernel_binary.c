@@ -37,14 +37,14 @@ static void test_every_path(void **state)
             for (int kernel = 0; kernel < GRD_BINARY_COUNT; kernel++) {
                 const struct grd_map map = map_of(table->binary, dtype, kernel, params);
                 if (map.kernel->block != NULL &&
-                    !same_on_every_path(grd_map, 2, (grd_dtype[]){gives_bool(kernel) ? GRD_BOOL : dtype, dtype, dtype}, &map))
+                    !map_is_same_on_every_path(&map, 2, (grd_dtype[]){gives_bool(kernel) ? GRD_BOOL : dtype, dtype, dtype}))
                     fail_msg("%s: binary kernel %d of %s", table->isa, kernel, grd_dtype_name(dtype));
             }
             for (int kernel = 0; kernel < GRD_TERNARY_COUNT; kernel++) {
                 const struct grd_map map = map_of(table->ternary, dtype, kernel, params);
                 if (map.kernel->block != NULL &&
-                    !same_on_every_path(grd_map, 3,
-                                        (grd_dtype[]){dtype, kernel == GRD_TERNARY_HIDDEN_WHERE ? GRD_BOOL : dtype, dtype, dtype}, &map))
+                    !map_is_same_on_every_path(&map, 3,
+                                               (grd_dtype[]){dtype, kernel == GRD_TERNARY_HIDDEN_WHERE ? GRD_BOOL : dtype, dtype, dtype}))
                     fail_msg("%s: ternary kernel %d of %s", table->isa, kernel, grd_dtype_name(dtype));
             }
         }

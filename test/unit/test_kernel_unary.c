@@ -219,7 +219,7 @@ static void test_every_path(void **state)
                     continue;
                 const bool to_bool = kernel == GRD_UNARY_ISNAN || kernel == GRD_UNARY_ISINF || kernel == GRD_UNARY_ISFINITE ||
                                      kernel == GRD_UNARY_LOGICAL_NOT;
-                if (!same_on_every_path(grd_map, 1, (grd_dtype[]){to_bool ? GRD_BOOL : dtype, dtype}, &map))
+                if (!map_is_same_on_every_path(&map, 1, (grd_dtype[]){to_bool ? GRD_BOOL : dtype, dtype}))
                     fail_msg("%s: kernel %d of %s", table_of_level(level)->isa, kernel, grd_dtype_name(dtype));
             }
 }

@@ -122,7 +122,7 @@ INLINE void cast(int64_t n, char *const *data, const int64_t *strides, const voi
     const struct grd_map_kernel kernel = {by_parts ? convert_parts : machine_kernel(to, convert), GRD_MAP_SIZES(size, sizeof(T), 0, 0),
                                           false};
     if (to == by)
-        grd_map(n, data, strides, &(const struct grd_map){&kernel, params, GRD_DTYPE_NONE});
+        grd_map(n, data, strides, &(const struct grd_map){.kernel = &kernel, .params = params, .half = GRD_DTYPE_NONE});
     else if (by == GRD_FLOAT32)
         grd_map_twice(n, data, strides, to_float32_loop, sizeof(float), CAST_ROW(float32)[to]);
     else if (by == GRD_COMPLEX64)

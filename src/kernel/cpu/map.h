@@ -3,6 +3,7 @@
 #ifndef GRD_KERNEL_CPU_MAP_H
 #define GRD_KERNEL_CPU_MAP_H
 
+#include "kernel/cpu/stream.h"
 #include "kernel/cpu/typed.h"
 #include "kernel/map.h"
 #if GRD_IS_COMPLEX
@@ -67,69 +68,6 @@ INLINE void map_2(int64_t n, char *const *data, C (*body)(C, C))
         made[i] = store(body(load(x[i]), load(y[i])));
 }
 
-/* Two loops over complex numbers may round products differently, because compilers contract them as they vectorise. */
-enum { SPREADS = !GRD_IS_COMPLEX, SPREAD_ELEMENTS = GRD_SPREAD_BYTES / sizeof(T) };
-
-/* Fills x with copies of the element, if there is one. They are stored as wide as they are loaded: what is stored in parts is forwarded to no load. */
-INLINE void spread_element(T *x, const char *element)
-{
-    if (element == NULL)
-        return;
-    const T copied = *(const T *)element;
-    for (int k = 0; k < SPREAD_ELEMENTS; k++)
-        x[k] = copied;
-}
-
-/* map_2, and the loop where x or y is one element: its copies are loaded again and again, so that one loop serves x, y and both. */
-INLINE void spread_2(int64_t n, char *const *data, const struct grd_spread *spread, C (*body)(C, C))
-{
-    if (!SPREADS || spread == NULL) {
-        map_2(n, data, body);
-        return;
-    }
-    T *made = (T *)data[0], *x = (T *)data[1], *y = (T *)data[2];
-    const int64_t x_each = spread->element[0] == NULL ? -1 : 0, y_each = spread->element[1] == NULL ? -1 : 0;
-    spread_element(x, spread->element[0]);
-    spread_element(y, spread->element[1]);
-    for (int64_t i = 0; i < n; i += SPREAD_ELEMENTS) {
-        T *to = made + i;
-        const T *x_here = x + (i & x_each), *y_here = y + (i & y_each);
-        IN_PLACE
-        for (int k = 0; k < SPREAD_ELEMENTS; k++)
-            to[k] = store(body(load(x_here[k]), load(y_here[k])));
-    }
-}
-
-INLINE void map_3(int64_t n, char *const *data, C (*body)(C, C, C))
-{
-    C *made = (C *)data[0];
-    const C *x = (const C *)data[1], *y = (const C *)data[2], *z = (const C *)data[3];
-    IN_PLACE
-    for (int64_t i = 0; i < n; i++)
-        made[i] = body(x[i], y[i], z[i]);
-}
-
-INLINE void spread_3(int64_t n, char *const *data, const struct grd_spread *spread, C (*body)(C, C, C))
-{
-    if (!SPREADS || spread == NULL) {
-        map_3(n, data, body);
-        return;
-    }
-    T *made = (T *)data[0], *x = (T *)data[1], *y = (T *)data[2], *z = (T *)data[3];
-    const int64_t x_each = spread->element[0] == NULL ? -1 : 0, y_each = spread->element[1] == NULL ? -1 : 0,
-                  z_each = spread->element[2] == NULL ? -1 : 0;
-    spread_element(x, spread->element[0]);
-    spread_element(y, spread->element[1]);
-    spread_element(z, spread->element[2]);
-    for (int64_t i = 0; i < n; i += SPREAD_ELEMENTS) {
-        T *to = made + i;
-        const T *x_here = x + (i & x_each), *y_here = y + (i & y_each), *z_here = z + (i & z_each);
-        IN_PLACE
-        for (int k = 0; k < SPREAD_ELEMENTS; k++)
-            to[k] = store(body(load(x_here[k]), load(y_here[k]), load(z_here[k])));
-    }
-}
-
 /* The loops of kernels without numbers, whose results are bool. */
 INLINE void test_1(int64_t n, char *const *data, bool (*body)(C))
 {
@@ -147,6 +85,165 @@ INLINE void test_2(int64_t n, char *const *data, bool (*body)(C, C))
     IN_PLACE
     for (int64_t i = 0; i < n; i++)
         made[i] = body(x[i], y[i]);
+}
+
+INLINE void map_3(int64_t n, char *const *data, C (*body)(C, C, C))
+{
+    C *made = (C *)data[0];
+    const C *x = (const C *)data[1], *y = (const C *)data[2], *z = (const C *)data[3];
+    IN_PLACE
+    for (int64_t i = 0; i < n; i++)
+        made[i] = body(x[i], y[i], z[i]);
+}
+
+/* ---- Light kernels: map_1, map_2 and map_3, or line by line ---------------------------------------------------------------------------- */
+
+/* Two loops over complex numbers may round products differently, because compilers contract them as they vectorise. */
+enum { LIGHT = !GRD_IS_COMPLEX, OF_LINE = GRD_LINE_BYTES / sizeof(T) };
+
+/* An operand that is read line by line: or its first line again and again, which holds copies of one element. So one loop serves all cases. */
+struct line_source {
+    const T *data;
+    int64_t places; /* a mask */
+};
+
+/* The copies are stored as wide as they are loaded: what is stored in parts is forwarded to no load. */
+INLINE struct line_source source_of(char *data, const char *element)
+{
+    T *x = (T *)data;
+    if (element == NULL)
+        return (struct line_source){x, -1};
+    const T copied = *(const T *)element;
+    for (int k = 0; k < OF_LINE; k++)
+        x[k] = copied;
+    return (struct line_source){x, 0};
+}
+
+INLINE const T *line_at(const struct line_source *x, int64_t i)
+{
+    return x->data + (i & x->places);
+}
+
+INLINE bool has_element(const struct grd_light_call *call)
+{
+    return call->element[0] != NULL || call->element[1] != NULL || call->element[2] != NULL;
+}
+
+INLINE void write_part(T *to, const T *part, int width, bool past)
+{
+    if (past)
+        stream(to, part, width * (int)sizeof(T));
+    else
+        memcpy(to, part, (size_t)width * sizeof(T));
+}
+
+INLINE void settle_after(enum grd_stores stores)
+{
+    if (stores == GRD_STORES_PAST)
+        settle();
+}
+
+/* A part of a large result is half a line, see Note [Large results]; of half types a whole one, since it is widened to twice its size. */
+enum { FAR_PART = GRD_IS_HALF ? OF_LINE : OF_LINE / 2 };
+
+/* Takes `width` elements at a time, and `round` before it looks whether it is done. */
+INLINE void lines_1(int64_t n, T *made, struct line_source x, const int round, const int width, bool past, C (*body)(C))
+{
+    for (int64_t i = 0; i < n; i += round) {
+        const T *x_line = line_at(&x, i);
+        UNROLLED for (int begin = 0; begin < round; begin += width)
+        {
+            T part[OF_LINE];
+            LANEWISE for (int k = 0; k < width; k++) part[k] = store(body(load(x_line[begin + k])));
+            write_part(made + i + begin, part, width, past);
+        }
+    }
+}
+
+INLINE void light_1(int64_t n, char *const *data, const struct grd_light_call *call, C (*body)(C))
+{
+    if (!LIGHT || call == NULL) {
+        map_1(n, data, body);
+        return;
+    }
+    T *made = (T *)data[0];
+    const struct line_source x = source_of(data[1], call->element[0]);
+    if (call->stores == GRD_STORES_NEAR)
+        lines_1(n, made, x, OF_LINE, OF_LINE, false, body);
+    else if (call->stores == GRD_STORES_PAST)
+        lines_1(n, made, x, FAR_PART, FAR_PART, true, body);
+    else if (has_element(call))
+        lines_1(n, made, x, OF_LINE, FAR_PART, false, body);
+    else
+        lines_1(n, made, x, FAR_PART, FAR_PART, false, body);
+    settle_after(call->stores);
+}
+
+INLINE void lines_2(int64_t n, T *made, struct line_source x, struct line_source y, const int round, const int width, bool past,
+                    C (*body)(C, C))
+{
+    for (int64_t i = 0; i < n; i += round) {
+        const T *x_line = line_at(&x, i), *y_line = line_at(&y, i);
+        UNROLLED for (int begin = 0; begin < round; begin += width)
+        {
+            T part[OF_LINE];
+            LANEWISE for (int k = 0; k < width; k++) part[k] = store(body(load(x_line[begin + k]), load(y_line[begin + k])));
+            write_part(made + i + begin, part, width, past);
+        }
+    }
+}
+
+INLINE void light_2(int64_t n, char *const *data, const struct grd_light_call *call, C (*body)(C, C))
+{
+    if (!LIGHT || call == NULL) {
+        map_2(n, data, body);
+        return;
+    }
+    T *made = (T *)data[0];
+    const struct line_source x = source_of(data[1], call->element[0]), y = source_of(data[2], call->element[1]);
+    if (call->stores == GRD_STORES_NEAR)
+        lines_2(n, made, x, y, OF_LINE, OF_LINE, false, body);
+    else if (call->stores == GRD_STORES_PAST)
+        lines_2(n, made, x, y, FAR_PART, FAR_PART, true, body);
+    else if (has_element(call))
+        lines_2(n, made, x, y, OF_LINE, FAR_PART, false, body);
+    else
+        lines_2(n, made, x, y, FAR_PART, FAR_PART, false, body);
+    settle_after(call->stores);
+}
+
+INLINE void lines_3(int64_t n, T *made, const struct line_source *x, const int round, const int width, bool past, C (*body)(C, C, C))
+{
+    for (int64_t i = 0; i < n; i += round) {
+        const T *x_line = line_at(&x[0], i), *y_line = line_at(&x[1], i), *z_line = line_at(&x[2], i);
+        UNROLLED for (int begin = 0; begin < round; begin += width)
+        {
+            T part[OF_LINE];
+            LANEWISE for (int k = 0; k < width; k++) part[k] =
+                store(body(load(x_line[begin + k]), load(y_line[begin + k]), load(z_line[begin + k])));
+            write_part(made + i + begin, part, width, past);
+        }
+    }
+}
+
+INLINE void light_3(int64_t n, char *const *data, const struct grd_light_call *call, C (*body)(C, C, C))
+{
+    if (!LIGHT || call == NULL) {
+        map_3(n, data, body);
+        return;
+    }
+    T *made = (T *)data[0];
+    const struct line_source x[] = {source_of(data[1], call->element[0]), source_of(data[2], call->element[1]),
+                                    source_of(data[3], call->element[2])};
+    if (call->stores == GRD_STORES_NEAR)
+        lines_3(n, made, x, OF_LINE, OF_LINE, false, body);
+    else if (call->stores == GRD_STORES_PAST)
+        lines_3(n, made, x, FAR_PART, FAR_PART, true, body);
+    else if (has_element(call))
+        lines_3(n, made, x, OF_LINE, FAR_PART, false, body);
+    else
+        lines_3(n, made, x, FAR_PART, FAR_PART, false, body);
+    settle_after(call->stores);
 }
 
 /* The number at `index` among those of the operator. Not inline: there are many loops, and a call for each number is little. */

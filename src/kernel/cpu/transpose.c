@@ -9,11 +9,8 @@
 
 #include <string.h>
 
+#include "kernel/cpu/stream.h"
 #include "kernel/cpu/typed.h"
-
-#ifdef __SSE2__
-#include <immintrin.h>
-#endif
 
 /* Vectors of a whole line of the cache keep a tile of wide elements in registers. */
 #if defined(__AVX512F__) && (GRD_TAG == GRD_TAG_uint32 || GRD_TAG == GRD_TAG_uint64)
@@ -68,19 +65,10 @@ INLINE void transpose_square(vector *rows)
 /* Past the caches when `streamed`, which spares reading the line first; then `to` is a multiple of VECTOR. */
 INLINE void put(char *to, vector v, bool streamed)
 {
-#ifdef __SSE2__
-    if (streamed) {
-#ifdef __AVX512F__
-        _mm512_stream_si512((void *)to, (__m512i)v);
-#else
-        _mm_stream_si128((__m128i *)to, (__m128i)v);
-#endif
-        return;
-    }
-#else
-    (void)streamed;
-#endif
-    memcpy(to, &v, sizeof v);
+    if (streamed)
+        stream(to, &v, VECTOR);
+    else
+        memcpy(to, &v, sizeof v);
 }
 
 INLINE void transpose_tile(char *to, int64_t to_stride, const char *from, int64_t from_stride, bool streamed)
@@ -108,13 +96,18 @@ INLINE void transpose_tile(char *to, int64_t to_stride, const char *from, int64_
     }
 }
 
+INLINE void prefetch_columns(const char *from, int64_t from_stride)
+{
+    for (int i = 0; i < TILE; i++)
+        __builtin_prefetch(from + i * from_stride);
+}
+
 /* The lines of the tile that comes next are asked for in the meantime. */
 INLINE void prefetch_tile(const char *to, int64_t to_stride, const char *from, int64_t from_stride)
 {
-    for (int i = 0; i < TILE; i++) {
-        __builtin_prefetch(from + i * from_stride);
+    prefetch_columns(from, from_stride);
+    for (int i = 0; i < TILE; i++)
         __builtin_prefetch(to + i * to_stride, 1);
-    }
 }
 
 static void transpose_edge(int64_t rows, int64_t columns, char *to, int64_t to_stride, const char *from, int64_t from_stride)
@@ -143,6 +136,8 @@ void GRD_TYPED(grd_transpose)(int64_t rows, int64_t columns, char *to, int64_t t
                 }
                 if (r + TILE < end)
                     prefetch_tile(tile + TILE * to_stride, to_stride, source + LINE, from_stride);
+                else
+                    prefetch_columns(source + 2 * TILE * from_stride, from_stride);
                 transpose_tile(tile, to_stride, source, from_stride, false);
             }
         }
@@ -150,8 +145,6 @@ void GRD_TYPED(grd_transpose)(int64_t rows, int64_t columns, char *to, int64_t t
     transpose_edge(whole_rows, columns - whole_columns, to + whole_columns * size, to_stride, from + whole_columns * from_stride,
                    from_stride);
     transpose_edge(rows - whole_rows, columns, to + whole_rows * to_stride, to_stride, from + whole_rows * size, from_stride);
-#ifdef __SSE2__
     if (streamed)
-        _mm_sfence(); /* before another thread is told that the tile is there */
-#endif
+        settle();
 }
