@@ -1,4 +1,4 @@
-/* The thread pool: workers that wait until a loop is posted, take pieces of it from a counter, and wait again.
+/* The thread pool: workers that wait until a loop is posted, take pieces of it, and wait again.
  *
  * Invariants
  * - One loop at a time is posted; a loop that finds another one posted runs in its caller.
@@ -24,16 +24,32 @@
 #include "base/thread.h"
 #include "gradus/runtime.h"
 
-enum { MAX_THREADS = 1024, LOOKS = 50 /* between two looks at the clock: a few microseconds */, AWAKE = 200 * 1000 /* nanoseconds */ };
+enum {
+    MAX_THREADS = 1024,
+    SHARES = 32,
+    CACHE_LINE = 64,
+    LOOKS = 50 /* between two looks at the clock: a few microseconds */,
+    AWAKE = 200 * 1000 /* nanoseconds */
+};
 
+/* Pieces that a thread takes first. */
+struct share {
+    _Alignas(CACHE_LINE) _Atomic int64_t next;
+    int64_t end;
+};
+
+/* Note [Shares]
+ * A thread takes pieces that lie one after the other, and those at the same places again in the next loop over as much: they are in its processor's caches.
+ * When its own are done, it takes those that others have left. */
 struct loop {
-    int64_t begin, end, grain, pieces;
+    int64_t begin, end, grain;
     grd_task *task;
     void *context;
-    _Atomic int64_t next; /* the next piece to run */
-    int cpu;              /* the processor that its caller runs on */
-    int places;           /* workers that may still join; under the lock */
-    atomic_int joined;    /* workers that have joined and not left; changed under the lock */
+    int cpu;           /* the processor that its caller runs on */
+    int places;        /* workers that may still join; under the lock */
+    atomic_int joined; /* workers that have joined and not left; changed under the lock */
+    int nshares;
+    struct share shares[SHARES];
 };
 
 static struct {
@@ -85,14 +101,39 @@ void grd_set_num_threads(int n)
 
 /* ---- Running -------------------------------------------------------------------------------------------------------- */
 
-static void run_pieces(struct loop *loop)
+static void run_piece(const struct loop *loop, int64_t piece)
 {
-    for (;;) {
-        int64_t piece = atomic_fetch_add_explicit(&loop->next, 1, memory_order_relaxed);
-        if (piece >= loop->pieces)
-            return;
-        const int64_t begin = loop->begin + piece * loop->grain;
-        loop->task(begin, loop->end - begin > loop->grain ? begin + loop->grain : loop->end, loop->context);
+    const int64_t begin = loop->begin + piece * loop->grain;
+    loop->task(begin, loop->end - begin > loop->grain ? begin + loop->grain : loop->end, loop->context);
+}
+
+/* `own`: the number of the thread. */
+static void run_shares(struct loop *loop, int own)
+{
+    for (int i = 0; i < loop->nshares; i++) {
+        struct share *share = &loop->shares[(own + i) % loop->nshares];
+        for (int64_t piece; (piece = atomic_fetch_add_explicit(&share->next, 1, memory_order_relaxed)) < share->end;)
+            run_piece(loop, piece);
+    }
+}
+
+static bool has_pieces(const struct loop *loop)
+{
+    for (int i = 0; i < loop->nshares; i++)
+        if (atomic_load_explicit(&loop->shares[i].next, memory_order_relaxed) < loop->shares[i].end)
+            return true;
+    return false;
+}
+
+static void set_shares(struct loop *loop, int64_t pieces, int threads)
+{
+    loop->nshares = threads < SHARES ? threads : SHARES;
+    const int64_t each = pieces / loop->nshares, longer = pieces % loop->nshares;
+    int64_t begin = 0;
+    for (int i = 0; i < loop->nshares; i++) {
+        atomic_init(&loop->shares[i].next, begin);
+        begin += each + (i < longer);
+        loop->shares[i].end = begin;
     }
 }
 
@@ -167,7 +208,7 @@ static void leave_cpu(int cpu)
 /* Under the lock. */
 static bool has_place(const struct loop *loop)
 {
-    return loop != NULL && loop->places > 0 && atomic_load_explicit(&loop->next, memory_order_relaxed) < loop->pieces;
+    return loop != NULL && loop->places > 0 && has_pieces(loop);
 }
 
 /* Under the lock, which is given up meanwhile. Returns a loop that a worker can join. */
@@ -186,9 +227,8 @@ static struct loop *wait_for_loop(void)
     }
 }
 
-static void *work(void *unused)
+static void *work(void *number)
 {
-    (void)unused;
     grd_thread.in_parallel = true;
     pthread_mutex_lock(&pool.lock);
     for (;;) {
@@ -198,7 +238,7 @@ static void *work(void *unused)
         uint64_t seen = atomic_load_explicit(&pool.posts, memory_order_relaxed);
         pthread_mutex_unlock(&pool.lock);
 
-        run_pieces(loop);
+        run_shares(loop, (int)(intptr_t)number);
 
         pthread_mutex_lock(&pool.lock);
         if (atomic_fetch_sub_explicit(&loop->joined, 1, memory_order_release) == 1)
@@ -238,7 +278,7 @@ static void start_workers(int n)
     pthread_sigmask(SIG_SETMASK, &all, &before);
     while (pool.workers < n) {
         pthread_t thread;
-        if (pthread_create(&thread, NULL, work, NULL) != 0)
+        if (pthread_create(&thread, NULL, work, (void *)(intptr_t)(pool.workers + 1)) != 0)
             break;
 #ifdef __linux__
         pthread_setname_np(thread, "gradus");
@@ -278,18 +318,19 @@ static void wait_for_workers(struct loop *loop)
 }
 
 /* True when the pool was this caller's: all pieces are done. */
-static bool run_in_pool(struct loop *loop, int threads)
+static bool run_in_pool(struct loop *loop, int64_t pieces, int threads)
 {
     if (atomic_exchange_explicit(&busy, true, memory_order_acquire))
         return false;
-    int helpers = loop->pieces < threads ? (int)loop->pieces - 1 : threads - 1;
+    int helpers = pieces < threads ? (int)pieces - 1 : threads - 1;
     if (GRD_UNLIKELY(pool.workers < helpers))
         start_workers(helpers);
     loop->places = helpers < pool.workers ? helpers : pool.workers;
     loop->cpu = current_cpu();
+    set_shares(loop, pieces, 1 + loop->places);
     if (loop->places > 0)
         post(loop);
-    run_pieces(loop);
+    run_shares(loop, 0);
     if (pool.workers > 0)
         wait_for_workers(loop);
     atomic_store_explicit(&busy, false, memory_order_release);
@@ -306,12 +347,19 @@ void grd_parallel_for(int64_t begin, int64_t end, int64_t grain, grd_task *task,
         task(begin, end, context);
         return;
     }
-    struct loop loop = {
-        .begin = begin, .end = end, .grain = grain, .pieces = (end - begin - 1) / grain + 1, .task = task, .context = context};
+    const int64_t pieces = (end - begin - 1) / grain + 1;
+    struct loop loop;
+    loop.begin = begin;
+    loop.end = end;
+    loop.grain = grain;
+    loop.task = task;
+    loop.context = context;
+    atomic_init(&loop.joined, 0);
     bool nested = grd_thread.in_parallel;
     int threads = nested ? 1 : grd_num_threads();
     grd_thread.in_parallel = true;
-    if (threads == 1 || !run_in_pool(&loop, threads))
-        run_pieces(&loop);
+    if (threads == 1 || !run_in_pool(&loop, pieces, threads))
+        for (int64_t piece = 0; piece < pieces; piece++)
+            run_piece(&loop, piece);
     grd_thread.in_parallel = nested;
 }

@@ -78,8 +78,15 @@ bool grd_iter_plan_result(grd_tensors inputs, grd_dtype dtype, struct grd_planne
 /* A bare iterator over operands of one shape, already broadcast and typed by the caller (copy, reductions, indexing). */
 void grd_iter_raw(struct grd_iter *it, grd_dims sizes, int noperands, char *const *data, const int64_t *const *strides_bytes);
 
-/* Work is split into pieces of about this many elements, whatever the number of threads. */
+/* Work is split into pieces of at most about this many elements, whatever the number of threads. */
 enum { GRD_ITER_GRAIN = 32768 };
+
+/* Elements of a piece: of an even number of pieces, which are as long as each other but for whole lines of the cache. */
+static inline int64_t grd_iter_grain(int64_t numel)
+{
+    const int64_t pairs = (numel - 1) / (2 * GRD_ITER_GRAIN) + 1, piece = (numel - 1) / (2 * pairs) + 1;
+    return (piece + 63) / 64 * 64;
+}
 
 /* Runs an elementwise kernel over all elements of an iterator that was bound. Cannot fail. Does nothing on meta tensors. */
 void grd_iter_map(const struct grd_iter *it, const struct grd_map *map);

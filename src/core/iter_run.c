@@ -337,7 +337,8 @@ static bool is_nothing(const struct grd_iter *it)
 static int64_t grain_of(const struct run *run)
 {
     const int64_t turned = run->lines * run->it->shape[0];
-    return run->turned == 0 ? GRD_ITER_GRAIN : (GRD_ITER_GRAIN + turned - 1) / turned * turned;
+    const int64_t grain = grd_iter_grain(run->it->numel);
+    return run->turned == 0 ? grain : (grain + turned - 1) / turned * turned;
 }
 
 void grd_iter_run(const struct grd_iter *it, grd_loop_kernel *kernel, const void *params)

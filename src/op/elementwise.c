@@ -291,7 +291,7 @@ static grd_tensor *run_flat(const struct grd_elementwise *op, grd_tensor *out, g
     for (int i = 0; i < flat.noperands; i++)
         bytes += result->numel * flat.strides[i];
     flat.map.stores = grd_stores_for(bytes, flat.noperands, flat.data);
-    grd_parallel_for(0, result->numel, GRD_ITER_GRAIN, run_piece, &flat);
+    grd_parallel_for(0, result->numel, grd_iter_grain(result->numel), run_piece, &flat);
     return result;
 }
 

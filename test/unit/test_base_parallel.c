@@ -45,7 +45,7 @@ static void check_pieces(int64_t begin, int64_t end, int64_t grain)
 static void pieces_are_fixed(void **state)
 {
     (void)state;
-    const int counts[] = {1, 2, 3, 8, 2};
+    const int counts[] = {1, 2, 3, 8, 40, 2};
     for (int i = 0; i < GRD_LENGTH(counts); i++) {
         grd_set_num_threads(counts[i]);
         assert_int_equal(grd_num_threads(), counts[i]);
@@ -57,6 +57,28 @@ static void pieces_are_fixed(void **state)
         check_pieces(-7, 1000, 13);
         check_pieces(0, MAX_PIECES, 1);
         check_pieces(INT64_MAX - 100, INT64_MAX, 7);
+    }
+}
+
+/* The first piece waits for all others. */
+static void wait_for_others(int64_t begin, int64_t end, void *context)
+{
+    atomic_int *others = context;
+    (void)end;
+    if (begin > 0)
+        atomic_fetch_add(others, 1);
+    while (begin == 0 && atomic_load(others) < 99)
+        sched_yield();
+}
+
+static void what_a_thread_has_left_others_take(void **state)
+{
+    (void)state;
+    for (int threads = 2; threads < 5; threads++) {
+        atomic_int others = 0;
+        grd_set_num_threads(threads);
+        grd_parallel_for(0, 100, 1, wait_for_others, &others);
+        assert_int_equal(atomic_load(&others), 99);
     }
 }
 
@@ -212,15 +234,11 @@ static void parent_and_child_go_on_after_fork(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(pieces_are_fixed),
-        cmocka_unit_test(many_short_loops),
-        cmocka_unit_test(a_useless_grain_counts_as_one),
-        cmocka_unit_test(nested_loops_run_inline),
-        cmocka_unit_test(several_threads_call),
-        cmocka_unit_test(workers_do_run),
-        cmocka_unit_test(workers_may_run_anywhere_and_sleep),
-        cmocka_unit_test(bad_counts_are_refused),
-        cmocka_unit_test(parent_and_child_go_on_after_fork),
+        cmocka_unit_test(pieces_are_fixed),        cmocka_unit_test(what_a_thread_has_left_others_take),
+        cmocka_unit_test(many_short_loops),        cmocka_unit_test(a_useless_grain_counts_as_one),
+        cmocka_unit_test(nested_loops_run_inline), cmocka_unit_test(several_threads_call),
+        cmocka_unit_test(workers_do_run),          cmocka_unit_test(workers_may_run_anywhere_and_sleep),
+        cmocka_unit_test(bad_counts_are_refused),  cmocka_unit_test(parent_and_child_go_on_after_fork),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
