@@ -164,32 +164,26 @@ static inline bool has_lines(int64_t n, const struct grd_map_kernel *kernel)
 static inline bool takes_lines(int64_t n, const struct grd_map_kernel *kernel, const int64_t *strides)
 {
     const int64_t size = kernel->sizes & 0xff;
-    if (!has_lines(n, kernel) || strides[0] != size)
-        return false;
-    for (int k = 1; k < GRD_MAP_OPERANDS && kernel->sizes >> 8 * k != 0; k++)
-        if (strides[k] != 0 && strides[k] != size)
-            return false;
-    return true;
+    return has_lines(n, kernel) && strides[0] == size && (strides[1] == 0 || strides[1] == size) &&
+           (kernel->sizes >> 16 == 0 || strides[2] == 0 || strides[2] == size) &&
+           (kernel->sizes >> 24 == 0 || strides[3] == 0 || strides[3] == size);
 }
 
 /* Operands that are contiguous or one element, which is copied to a line, not n times. */
 static __attribute__((noinline)) void in_lines(int64_t n, char *const *data, const int64_t *strides, const struct grd_map_kernel *kernel,
                                                enum grd_stores stores)
 {
-    _Alignas(GRD_LINE_BYTES) char copies[GRD_MAP_OPERANDS][GRD_LINE_BYTES];
+    _Alignas(GRD_LINE_BYTES) char copies[3][GRD_LINE_BYTES];
     const int64_t whole = n & -(int64_t)(GRD_LINE_BYTES >> __builtin_ctz(kernel->sizes & 0xff));
-    struct grd_light_call call = {.stores = stores};
-    char *at[GRD_MAP_OPERANDS] = {data[0]};
-    for (int k = 1; k < GRD_MAP_OPERANDS && kernel->sizes >> 8 * k != 0; k++) {
-        call.element[k - 1] = strides[k] == 0 ? data[k] : NULL;
-        at[k] = strides[k] == 0 ? copies[k] : data[k];
-    }
-    kernel->block(whole, at, &call);
-    if (n == whole)
-        return;
-    for (int k = 0; k < GRD_MAP_OPERANDS && kernel->sizes >> 8 * k != 0; k++)
-        at[k] += whole * strides[k];
-    kernel->block(n - whole, at, NULL);
+    const bool second = kernel->sizes >> 16 != 0, third = kernel->sizes >> 24 != 0;
+    const bool x = strides[1] == 0, y = second && strides[2] == 0, z = third && strides[3] == 0;
+    char *const at[] = {data[0], x ? copies[0] : data[1], y ? copies[1] : second ? data[2] : NULL, z ? copies[2] : third ? data[3] : NULL};
+    kernel->block(whole, at, &(const struct grd_light_call){{x ? data[1] : NULL, y ? data[2] : NULL, z ? data[3] : NULL}, stores});
+    if (n > whole)
+        kernel->block(n - whole,
+                      (char *const[]){at[0] + whole * strides[0], at[1] + whole * strides[1], second ? at[2] + whole * strides[2] : NULL,
+                                      third ? at[3] + whole * strides[3] : NULL},
+                      NULL);
 }
 
 /* At most PIECE elements. The first piece is the longest: what fills a buffer with one element there does for all. */

@@ -7,7 +7,7 @@ from conftest import ROOT, needs
 LIMITS = {
     "add": 350,
     "add_batched": 1650,
-    "add_number": 910,
+    "add_number": 930,
     "add_recorded": 1005,
     "add_bias": 1300,
     "add_transposed": 1300,

@@ -137,12 +137,6 @@ INLINE void write_part(T *to, const T *part, int width, bool past)
         memcpy(to, part, (size_t)width * sizeof(T));
 }
 
-INLINE void settle_after(enum grd_stores stores)
-{
-    if (stores == GRD_STORES_PAST)
-        settle();
-}
-
 /* A part of a large result is half a line, see Note [Large results]; of half types a whole one, since it is widened to twice its size. */
 enum { FAR_PART = GRD_IS_HALF ? OF_LINE : OF_LINE / 2 };
 
@@ -158,6 +152,8 @@ INLINE void lines_1(int64_t n, T *made, struct line_source x, const int round, c
             write_part(made + i + begin, part, width, past);
         }
     }
+    if (past)
+        settle();
 }
 
 INLINE void light_1(int64_t n, char *const *data, const struct grd_light_call *call, C (*body)(C))
@@ -176,7 +172,6 @@ INLINE void light_1(int64_t n, char *const *data, const struct grd_light_call *c
         lines_1(n, made, x, OF_LINE, FAR_PART, false, body);
     else
         lines_1(n, made, x, FAR_PART, FAR_PART, false, body);
-    settle_after(call->stores);
 }
 
 INLINE void lines_2(int64_t n, T *made, struct line_source x, struct line_source y, const int round, const int width, bool past,
@@ -191,6 +186,8 @@ INLINE void lines_2(int64_t n, T *made, struct line_source x, struct line_source
             write_part(made + i + begin, part, width, past);
         }
     }
+    if (past)
+        settle();
 }
 
 INLINE void light_2(int64_t n, char *const *data, const struct grd_light_call *call, C (*body)(C, C))
@@ -209,7 +206,6 @@ INLINE void light_2(int64_t n, char *const *data, const struct grd_light_call *c
         lines_2(n, made, x, y, OF_LINE, FAR_PART, false, body);
     else
         lines_2(n, made, x, y, FAR_PART, FAR_PART, false, body);
-    settle_after(call->stores);
 }
 
 INLINE void lines_3(int64_t n, T *made, const struct line_source *x, const int round, const int width, bool past, C (*body)(C, C, C))
@@ -224,6 +220,8 @@ INLINE void lines_3(int64_t n, T *made, const struct line_source *x, const int r
             write_part(made + i + begin, part, width, past);
         }
     }
+    if (past)
+        settle();
 }
 
 INLINE void light_3(int64_t n, char *const *data, const struct grd_light_call *call, C (*body)(C, C, C))
@@ -243,7 +241,6 @@ INLINE void light_3(int64_t n, char *const *data, const struct grd_light_call *c
         lines_3(n, made, x, OF_LINE, FAR_PART, false, body);
     else
         lines_3(n, made, x, FAR_PART, FAR_PART, false, body);
-    settle_after(call->stores);
 }
 
 /* The number at `index` among those of the operator. Not inline: there are many loops, and a call for each number is little. */
