@@ -171,6 +171,8 @@ static PyObject *run_backward_alone(PyObject *self)
 
 static PyObject *tensor_backward(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names)
 {
+    if (PY_UNLIKELY(py_is_overloaded(self)))
+        return py_override(self, "backward", args, nargs, names);
     static const char *const params[] = {"gradient", "retain_graph", "create_graph", "inputs"};
     PyObject *values[4];
     if (PY_LIKELY(nargs == 0 && names == NULL))

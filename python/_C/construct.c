@@ -104,6 +104,8 @@ static PyObject *new_tensor(PyObject *module, PyObject *const *args, Py_ssize_t 
 
 PyObject *py_method_new_tensor(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names)
 {
+    if (PY_UNLIKELY(py_is_overloaded(self)))
+        return py_override(self, "new_tensor", args, nargs, names);
     return tensor_of("new_tensor", py_tensor_of(self), args, nargs, names);
 }
 

@@ -305,6 +305,8 @@ static PyObject *type_argument(PyObject *const *args, Py_ssize_t nargs, PyObject
 
 PyObject *py_method_type(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names)
 {
+    if (PY_UNLIKELY(py_is_overloaded(self)))
+        return py_override(self, "type", args, nargs, names);
     struct conversion conversion = {GRD_DTYPE_NONE, same_device, false, NULL};
     PyObject *given = type_argument(args, nargs, names);
     if (given == NULL)

@@ -185,6 +185,8 @@ static bool check_device(PyObject *device)
 
 static PyObject *tensor_dlpack(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names)
 {
+    if (PY_UNLIKELY(py_is_overloaded(self)))
+        return py_override(self, "__dlpack__", args, nargs, names);
     static const char *const parameters[] = {"stream", "max_version", "dl_device", "copy", NULL};
     static const struct py_simple function = {"__dlpack__", parameters, 0, 0};
     PyObject *given[PY_SIMPLE_MAX];
@@ -204,6 +206,8 @@ static PyObject *tensor_dlpack(PyObject *self, PyObject *const *args, Py_ssize_t
 
 static PyObject *tensor_dlpack_device(PyObject *self, PyObject *unused)
 {
+    if (PY_UNLIKELY(py_is_overloaded(self)))
+        return py_override(self, "__dlpack_device__", NULL, 0, NULL);
     const grd_device device = grd_tensor_device(py_tensor_of(self));
     (void)unused;
     if (device.type == GRD_DEVICE_CPU)

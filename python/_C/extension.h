@@ -266,6 +266,8 @@ PyObject *py_call_overloaded(const struct py_function *function, struct py_argum
 /* The same for the function as users see it, and the objects that overload it. Its arguments are a tuple and a dict. */
 PyObject *py_call_override(const char *name, PyObject *public, PyObject *const *overloaded, int noverloaded, PyObject *args,
                            PyObject *kwargs);
+/* The same for a hand-written method of Tensor; the tensors among its arguments, which may be NULL where there are none, are asked after self. */
+PyObject *py_override(PyObject *self, const char *name, PyObject *const *args, Py_ssize_t nargs, PyObject *names);
 /* True if the class of the object has a __torch_function__ that is not switched off: a subclass of Tensor has, Tensor itself and Parameter have not. */
 bool py_has_override(PyObject *object);
 /* True if this thread has a mode that takes over calls. */

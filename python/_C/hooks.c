@@ -85,6 +85,8 @@ static grd_tensor *run_tensor_hook(grd_tensor *grad, void *context)
 
 PyObject *py_tensor_register_hook(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names)
 {
+    if (PY_UNLIKELY(py_is_overloaded(self)))
+        return py_override(self, "register_hook", args, nargs, names);
     PyObject *hook = read_hook("register_hook", "hook", args, nargs, names);
     return hook != NULL ? registered(grd_hook_tensor(py_tensor_of(self), run_tensor_hook, hook, py_release_hook), hook) : NULL;
 }
@@ -103,12 +105,16 @@ static void run_accumulated_hook(grd_tensor *leaf, void *context)
 
 PyObject *py_tensor_register_accumulated(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names)
 {
+    if (PY_UNLIKELY(py_is_overloaded(self)))
+        return py_override(self, "register_post_accumulate_grad_hook", args, nargs, names);
     PyObject *hook = read_hook("register_post_accumulate_grad_hook", "hook", args, nargs, names);
     return hook != NULL ? registered(grd_hook_accumulated(py_tensor_of(self), run_accumulated_hook, hook, py_release_hook), hook) : NULL;
 }
 
 PyObject *py_tensor_retain_grad(PyObject *self, PyObject *nothing)
 {
+    if (PY_UNLIKELY(py_is_overloaded(self)))
+        return py_override(self, "retain_grad", NULL, 0, NULL);
     (void)nothing;
     grd_retain_grad(py_tensor_of(self));
     if (!grd_ok())

@@ -150,8 +150,24 @@ static PyObject *take(grd_scope scope, grd_tensor *t)
     return t != NULL ? py_take(scope, t) : py_abandon(scope);
 }
 
+static PyObject *overridden_new(PyObject *self, PyObject *args, PyObject *keywords)
+{
+    PyObject *public = PyObject_GetAttrString((PyObject *)py_tensor_type, "new"), *first = PyTuple_Pack(1, self);
+    PyObject *all = first != NULL ? PySequence_Concat(first, args) : NULL;
+    PyObject *options = keywords != NULL ? Py_NewRef(keywords) : PyDict_New(), *result = NULL;
+    if (public != NULL && all != NULL && options != NULL)
+        result = py_call_override("new", public, &self, py_has_override(self), all, options);
+    Py_XDECREF(options);
+    Py_XDECREF(all);
+    Py_XDECREF(first);
+    Py_XDECREF(public);
+    return result;
+}
+
 PyObject *py_method_new(PyObject *self, PyObject *args, PyObject *keywords)
 {
+    if (PY_UNLIKELY(py_is_overloaded(self)))
+        return overridden_new(self, args, keywords);
     const grd_tensor *like = py_tensor_of(self);
     const struct maker maker = {.dtype = grd_tensor_dtype(like), .device = grd_tensor_device(like)};
     const grd_scope scope = grd_scope_open();

@@ -12,8 +12,20 @@
 #include "gradus/ops/unbind.h"
 #include "gradus/ops/view.h"
 
+static Py_ssize_t overridden_length(PyObject *self)
+{
+    PyObject *result = py_override(self, "__len__", NULL, 0, NULL);
+    const Py_ssize_t length = result != NULL ? PyNumber_AsSsize_t(result, PyExc_OverflowError) : -1;
+    Py_XDECREF(result);
+    if (length < 0 && !PyErr_Occurred())
+        PyErr_SetString(PyExc_ValueError, "__len__() should return >= 0");
+    return length;
+}
+
 Py_ssize_t py_tensor_length(PyObject *self)
 {
+    if (PY_UNLIKELY(py_is_overloaded(self)))
+        return overridden_length(self);
     grd_tensor *t = py_tensor_of(self);
     if (grd_ndim(t) == 0) {
         PyErr_SetString(PyExc_TypeError, "len() of a 0-d tensor");
@@ -26,10 +38,16 @@ Py_ssize_t py_tensor_length(PyObject *self)
 PyObject *py_tensor_iter(PyObject *self)
 {
     grd_tensor *t = py_tensor_of(self);
-    if (grd_ndim(t) == 0)
+    const bool is_overloaded = py_is_overloaded(self);
+    PyObject *dims = is_overloaded ? PyObject_CallMethod(self, "dim", NULL) : NULL; /* PyTorch asks so whether there are parts */
+    const int64_t ndim = !is_overloaded ? grd_ndim(t) : dims != NULL ? PyLong_AsLongLong(dims) : -1;
+    Py_XDECREF(dims);
+    if (ndim < 0 && PyErr_Occurred())
+        return NULL;
+    if (ndim == 0)
         return PyErr_Format(PyExc_TypeError, "iteration over a 0-d tensor");
     PyObject *parts;
-    if (PY_UNLIKELY(py_is_overloaded(self))) {
+    if (PY_UNLIKELY(is_overloaded)) {
         parts = PyObject_CallMethod(self, "unbind", "i", 0);
     } else {
         grd_scope scope = grd_scope_open();
@@ -40,8 +58,18 @@ PyObject *py_tensor_iter(PyObject *self)
     return iterator;
 }
 
+static int overridden_contains(PyObject *self, PyObject *element)
+{
+    PyObject *result = py_override(self, "__contains__", &element, 1, NULL);
+    const int found = result != NULL ? PyObject_IsTrue(result) : -1;
+    Py_XDECREF(result);
+    return found;
+}
+
 int py_tensor_contains(PyObject *self, PyObject *element)
 {
+    if (PY_UNLIKELY(py_is_overloaded(self)))
+        return overridden_contains(self, element);
     grd_scope scope = grd_scope_open();
     grd_tensor *wanted;
     if (py_is_tensor(element)) {
@@ -146,6 +174,8 @@ static const char *wide_elements(grd_tensor *t, grd_dtype dtype)
 
 PyObject *py_method_tolist(PyObject *self, PyObject *Py_UNUSED(none))
 {
+    if (PY_UNLIKELY(py_is_overloaded(self)))
+        return py_override(self, "tolist", NULL, 0, NULL);
     grd_tensor *t = py_tensor_of(self);
     const grd_dtype dtype = wide(grd_tensor_dtype(t));
     if (grd_tensor_device(t).type == GRD_DEVICE_META)
@@ -264,6 +294,8 @@ static PyObject *for_each(const char *name, PyObject *self, grd_tensor *const *o
 
 PyObject *py_method_apply_(PyObject *self, PyObject *function)
 {
+    if (PY_UNLIKELY(py_is_overloaded(self)))
+        return py_override(self, "apply_", &function, 1, NULL);
     return for_each("apply_", self, (grd_tensor *[]){py_tensor_of(self)}, 1, function);
 }
 
@@ -271,6 +303,8 @@ PyObject *py_method_apply_(PyObject *self, PyObject *function)
 static PyObject *map_over(const char *name, PyObject *self, PyObject *args, int nothers)
 {
     grd_tensor *operands[MAX_OPERANDS] = {py_tensor_of(self)};
+    if (PY_UNLIKELY(py_is_overloaded(self)))
+        return py_override(self, name, &PyTuple_GET_ITEM(args, 0), PyTuple_GET_SIZE(args), NULL);
     if (PyTuple_GET_SIZE(args) != nothers + 1)
         return PyErr_Format(PyExc_TypeError, "%s() takes %d positional arguments but %zd were given", name, nothers + 1,
                             PyTuple_GET_SIZE(args));

@@ -417,6 +417,10 @@ int py_tensor_get_buffer(PyObject *self, Py_buffer *view, int flags)
 {
     grd_tensor *t = py_tensor_of(self);
     view->obj = NULL;
+    if (PY_UNLIKELY(py_is_overloaded(self))) { /* NumPy calls __array__ then, which asks */
+        PyErr_SetString(PyExc_BufferError, "the class of the tensor, or a mode, takes calls over: its memory is not read behind its back");
+        return -1;
+    }
     if (!can_export(t, flags))
         return -1;
     const grd_dims sizes = grd_sizes(t), strides = grd_strides(t);

@@ -29,7 +29,7 @@
 #include "gradus/ops/sub.h"
 
 struct operation {
-    const char *name; /* of the function and the method */
+    const char *forward, *reversed, *named_inplace; /* the methods of which __torch_function__ is told, as PyTorch names them */
     grd_tensor *(*call)(grd_tensor *a, grd_tensor *b);
     grd_tensor *(*inplace)(grd_tensor *self, grd_tensor *other); /* NULL: none */
     bool tensors;                                                /* numbers are no operands */
@@ -71,17 +71,10 @@ static inline enum operand operand(PyObject *object, bool tensors, grd_tensor **
     return tensors ? OPERAND_UNKNOWN : number_operand(object, ret_tensor);
 }
 
-/* Through the function users would call: it finds whose __torch_function__ it is. */
-static PyObject *overloaded(const char *name, const char *suffix, PyObject *a, PyObject *b)
+/* The method that PyTorch names for the operator; where the tensor is on the right, the reversed one. */
+static PyObject *overloaded(const struct operation *operation, PyObject *a, PyObject *b)
 {
-    PyObject *full = PyUnicode_FromFormat("%s%s", name, suffix);
-    PyObject *owner = full == NULL ? NULL : py_is_tensor(a) ? Py_NewRef((PyObject *)py_tensor_type) : PyImport_ImportModule("gradus");
-    PyObject *function = owner == NULL ? NULL : PyObject_GetAttr(owner, full);
-    PyObject *result = function == NULL ? NULL : PyObject_CallFunctionObjArgs(function, a, b, NULL);
-    Py_XDECREF(function);
-    Py_XDECREF(owner);
-    Py_XDECREF(full);
-    return result;
+    return py_is_tensor(a) ? py_override(a, operation->forward, &b, 1, NULL) : py_override(b, operation->reversed, &a, 1, NULL);
 }
 
 static PyObject *binary(const struct operation *operation, PyObject *a, PyObject *b)
@@ -99,7 +92,7 @@ static PyObject *binary(const struct operation *operation, PyObject *a, PyObject
         return NULL;
     if (first == OPERAND_UNKNOWN || second == OPERAND_UNKNOWN)
         Py_RETURN_NOTIMPLEMENTED;
-    return overloaded(operation->name, "", a, b);
+    return overloaded(operation, a, b);
 }
 
 static PyObject *inplace(const struct operation *operation, PyObject *self, PyObject *other)
@@ -117,13 +110,13 @@ static PyObject *inplace(const struct operation *operation, PyObject *self, PyOb
         return NULL;
     if (first == OPERAND_UNKNOWN || second == OPERAND_UNKNOWN)
         Py_RETURN_NOTIMPLEMENTED;
-    return overloaded(operation->name, "_", self, other);
+    return py_override(self, operation->named_inplace, &other, 1, NULL);
 }
 
 static PyObject *unary(const char *name, grd_tensor *(*call)(grd_tensor *), PyObject *self)
 {
     if (PY_UNLIKELY(py_is_overloaded(self)))
-        return PyObject_CallMethod(self, name, NULL);
+        return py_override(self, name, NULL, 0, NULL);
     grd_scope scope = grd_scope_open();
     grd_tensor *result = py_call_unary(call, py_tensor_of(self));
     return py_take(scope, result);
@@ -166,17 +159,23 @@ static grd_tensor *divide_(grd_tensor *self, grd_tensor *other)
     return grd_div_(self, other);
 }
 
-static const struct operation adding = {"add", add, add_, false}, subtracting = {"sub", sub, sub_, false},
-                              subtracting_from = {"rsub", sub_from, NULL, false}, multiplying = {"mul", grd_mul, grd_mul_, false},
-                              dividing = {"div", divide, divide_, false},
-                              floor_dividing = {"floor_divide", grd_floor_divide, grd_floor_divide_, false},
-                              remaindering = {"remainder", grd_remainder, grd_remainder_, false},
-                              powering = {"pow", grd_pow, grd_pow_, false}, multiplying_matrices = {"matmul", grd_matmul, NULL, true},
-                              anding = {"bitwise_and", grd_bitwise_and, grd_bitwise_and_, false},
-                              oring = {"bitwise_or", grd_bitwise_or, grd_bitwise_or_, false},
-                              xoring = {"bitwise_xor", grd_bitwise_xor, grd_bitwise_xor_, false},
-                              shifting_left = {"bitwise_left_shift", grd_bitwise_left_shift, grd_bitwise_left_shift_, false},
-                              shifting_right = {"bitwise_right_shift", grd_bitwise_right_shift, grd_bitwise_right_shift_, false};
+static const struct operation adding = {"add", "add", "add_", add, add_, false},
+                              subtracting = {"sub", "__rsub__", "sub_", sub, sub_, false},
+                              subtracting_from = {NULL, NULL, NULL, sub_from, NULL, false},
+                              multiplying = {"mul", "mul", "mul_", grd_mul, grd_mul_, false},
+                              dividing = {"div", "__rtruediv__", "div_", divide, divide_, false},
+                              floor_dividing = {"__floordiv__",   "__rfloordiv__",   "floor_divide_",
+                                                grd_floor_divide, grd_floor_divide_, false},
+                              remaindering = {"remainder", "__rmod__", "remainder_", grd_remainder, grd_remainder_, false},
+                              powering = {"pow", "__rpow__", "pow_", grd_pow, grd_pow_, false},
+                              multiplying_matrices = {"matmul", "__rmatmul__", NULL, grd_matmul, NULL, true},
+                              anding = {"__and__", "bitwise_and", "__iand__", grd_bitwise_and, grd_bitwise_and_, false},
+                              oring = {"__or__", "bitwise_or", "__ior__", grd_bitwise_or, grd_bitwise_or_, false},
+                              xoring = {"__xor__", "bitwise_xor", "__ixor__", grd_bitwise_xor, grd_bitwise_xor_, false},
+                              shifting_left = {"__lshift__",           "__rlshift__",           "__ilshift__",
+                                               grd_bitwise_left_shift, grd_bitwise_left_shift_, false},
+                              shifting_right = {
+                                  "__rshift__", "__rrshift__", "__irshift__", grd_bitwise_right_shift, grd_bitwise_right_shift_, false};
 
 /* ---- Slots ---------------------------------------------------------------------------------------------------------------------- */
 
@@ -185,9 +184,15 @@ PyObject *py_number_add(PyObject *a, PyObject *b)
     return binary(&adding, a, b);
 }
 
+/* True if a is a tensor or the call belongs to a class or a mode: then no other operator with exchanged operands serves. */
+static bool is_forward(PyObject *a, PyObject *b)
+{
+    return PY_LIKELY(py_is_tensor(a)) || py_is_overloaded(a) || py_is_overloaded(b);
+}
+
 PyObject *py_number_subtract(PyObject *a, PyObject *b)
 {
-    return PY_LIKELY(py_is_tensor(a)) || py_is_overloaded(b) ? binary(&subtracting, a, b) : binary(&subtracting_from, b, a);
+    return is_forward(a, b) ? binary(&subtracting, a, b) : binary(&subtracting_from, b, a);
 }
 
 PyObject *py_number_multiply(PyObject *a, PyObject *b)
@@ -198,7 +203,7 @@ PyObject *py_number_multiply(PyObject *a, PyObject *b)
 /* A number over a tensor is the reciprocal times the number, as in PyTorch: so that both give the same bits. */
 PyObject *py_number_true_divide(PyObject *a, PyObject *b)
 {
-    if (PY_LIKELY(py_is_tensor(a)) || py_is_overloaded(b))
+    if (is_forward(a, b))
         return binary(&dividing, a, b);
     PyObject *reciprocal = unary("reciprocal", grd_reciprocal, b);
     PyObject *result = reciprocal == NULL ? NULL : binary(&multiplying, reciprocal, a);
@@ -266,6 +271,8 @@ PyObject *py_number_negative(PyObject *self)
 
 PyObject *py_number_positive(PyObject *self)
 {
+    if (PY_UNLIKELY(py_is_overloaded(self)))
+        return py_override(self, "positive", NULL, 0, NULL);
     return Py_NewRef(self);
 }
 
@@ -276,7 +283,7 @@ PyObject *py_number_absolute(PyObject *self)
 
 PyObject *py_number_invert(PyObject *self)
 {
-    return unary("bitwise_not", grd_bitwise_not, self);
+    return unary("__invert__", grd_bitwise_not, self);
 }
 
 PyObject *py_number_inplace_add(PyObject *self, PyObject *other)
@@ -342,8 +349,9 @@ PyObject *py_number_inplace_rshift(PyObject *self, PyObject *other)
 PyObject *py_tensor_compare(PyObject *a, PyObject *b, int operation)
 {
     static const struct operation comparisons[] = {
-        [Py_LT] = {"lt", grd_lt, NULL, false}, [Py_LE] = {"le", grd_le, NULL, false}, [Py_EQ] = {"eq", grd_eq, NULL, false},
-        [Py_NE] = {"ne", grd_ne, NULL, false}, [Py_GT] = {"gt", grd_gt, NULL, false}, [Py_GE] = {"ge", grd_ge, NULL, false},
+        [Py_LT] = {"lt", "gt", NULL, grd_lt, NULL, false},         [Py_LE] = {"le", "ge", NULL, grd_le, NULL, false},
+        [Py_EQ] = {"__eq__", "__eq__", NULL, grd_eq, NULL, false}, [Py_NE] = {"ne", "ne", NULL, grd_ne, NULL, false},
+        [Py_GT] = {"gt", "lt", NULL, grd_gt, NULL, false},         [Py_GE] = {"ge", "le", NULL, grd_ge, NULL, false},
     };
     return binary(&comparisons[operation], a, b);
 }

@@ -95,6 +95,8 @@ static PyObject *array_of(PyObject *self)
 
 static PyObject *tensor_numpy(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names)
 {
+    if (PY_UNLIKELY(py_is_overloaded(self)))
+        return py_override(self, "numpy", args, nargs, names);
     static const char *const parameters[] = {"force", NULL};
     static const struct py_simple function = {"numpy", parameters, 0, 0};
     PyObject *given[PY_SIMPLE_MAX];
@@ -121,6 +123,8 @@ static PyObject *converted_array(PyObject *array, PyObject *dtype, PyObject *cop
 
 static PyObject *tensor_array(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names)
 {
+    if (PY_UNLIKELY(py_is_overloaded(self)))
+        return py_override(self, "__array__", args, nargs, names);
     static const char *const parameters[] = {"dtype", "copy", NULL};
     static const struct py_simple function = {"__array__", parameters, 2, 0};
     PyObject *given[PY_SIMPLE_MAX];
@@ -135,7 +139,8 @@ static PyObject *tensor_array(PyObject *self, PyObject *const *args, Py_ssize_t 
 /* __array_wrap__(array, context=None, return_scalar=False): the result of a function of NumPy over a tensor is a tensor. */
 static PyObject *tensor_array_wrap(PyObject *self, PyObject *const *args, Py_ssize_t nargs)
 {
-    (void)self;
+    if (PY_UNLIKELY(py_is_overloaded(self)))
+        return py_override(self, "__array_wrap__", args, nargs, NULL);
     if (nargs < 1 || nargs > 3) {
         PyErr_SetString(PyExc_TypeError, "__array_wrap__(): an array, a context and a flag are expected");
         return NULL;

@@ -191,6 +191,22 @@ PyObject *py_call_overloaded(const struct py_function *function, struct py_argum
     return result;
 }
 
+static void note_all(PyObject *const *args, Py_ssize_t nargs, struct py_arguments *arguments)
+{
+    for (Py_ssize_t i = 0; i < nargs; i++)
+        if (py_has_override(args[i]))
+            py_note_overloaded(args[i], arguments);
+}
+
+PyObject *py_override(PyObject *self, const char *name, PyObject *const *args, Py_ssize_t nargs, PyObject *names)
+{
+    const struct py_function method = {.name = name, .home = PY_METHOD};
+    struct py_arguments arguments = {.noverloaded = 0};
+    note_all(&self, 1, &arguments);
+    note_all(args, nargs, &arguments);
+    return py_call_overloaded(&method, &arguments, self, args, nargs, names);
+}
+
 /* ---- The two __torch_function__ that the module offers ---------------------------------------------------------------------- */
 
 /* The __torch_function__ of classes that want none: inside of the function subclasses are plain Tensors. */
@@ -390,6 +406,16 @@ static PyObject *overloaded_among(PyObject *Py_UNUSED(module), PyObject *given)
     return found;
 }
 
+static PyObject *has_override(PyObject *Py_UNUSED(module), PyObject *given)
+{
+    PyObject *items = PySequence_Fast(given, "expected a sequence of arguments");
+    bool found = py_is_mode_active();
+    for (Py_ssize_t i = 0; items != NULL && !found && i < PySequence_Fast_GET_SIZE(items); i++)
+        found = py_has_override(PySequence_Fast_GET_ITEM(items, i));
+    Py_XDECREF(items);
+    return items != NULL ? PyBool_FromLong(found) : NULL;
+}
+
 static PyObject *call_override(PyObject *Py_UNUSED(module), PyObject *given)
 {
     PyObject *public, *overloaded, *args, *kwargs;
@@ -408,6 +434,7 @@ static PyMethodDef functions[] = {
     {"_push_on_torch_function_stack", push, METH_O, "Makes a mode the innermost of this thread."},
     {"_pop_torch_function_stack", pop, METH_NOARGS, "Takes the innermost mode of this thread away and returns it."},
     {"_torch_function_stack", stack, METH_NOARGS, "The modes of this thread, the innermost last."},
+    {"_has_torch_function", has_override, METH_O, "True if a mode is active, or the class of one of the arguments takes calls over."},
     {"_overloaded_among", overloaded_among, METH_O,
      "The arguments whose classes take a call over, and plain Tensors, in the order they are asked."},
     {"_call_override", call_override, METH_VARARGS,

@@ -218,8 +218,20 @@ PyObject *py_item(grd_tensor *t)
 
 /* ---- Tensor as a number ----------------------------------------------------------------------------------------------------------- */
 
+static int overridden_truth(PyObject *self)
+{
+    PyObject *result = py_override(self, "__bool__", NULL, 0, NULL);
+    if (result != NULL && !PyBool_Check(result))
+        PyErr_Format(PyExc_TypeError, "__bool__ should return bool, returned %s", Py_TYPE(result)->tp_name);
+    const int truth = result == NULL || !PyBool_Check(result) ? -1 : result == Py_True;
+    Py_XDECREF(result);
+    return truth;
+}
+
 int py_tensor_bool(PyObject *self)
 {
+    if (PY_UNLIKELY(py_is_overloaded(self)))
+        return overridden_truth(self);
     grd_tensor *t = py_tensor_of(self);
     const int64_t numel = grd_numel(t);
     if (grd_is_batched(t)) {
@@ -261,6 +273,8 @@ static PyObject *drop_imaginary(PyObject *item, const char *type)
 
 PyObject *py_tensor_int(PyObject *self)
 {
+    if (PY_UNLIKELY(py_is_overloaded(self)))
+        return py_override(self, "__int__", NULL, 0, NULL);
     PyObject *item = drop_imaginary(only_element(self), "int64_t");
     PyObject *number = item != NULL ? PyNumber_Long(item) : NULL;
     Py_XDECREF(item);
@@ -269,6 +283,8 @@ PyObject *py_tensor_int(PyObject *self)
 
 PyObject *py_tensor_float(PyObject *self)
 {
+    if (PY_UNLIKELY(py_is_overloaded(self)))
+        return py_override(self, "__float__", NULL, 0, NULL);
     PyObject *item = drop_imaginary(only_element(self), "double");
     PyObject *number = item != NULL ? PyNumber_Float(item) : NULL;
     Py_XDECREF(item);
@@ -277,6 +293,8 @@ PyObject *py_tensor_float(PyObject *self)
 
 PyObject *py_tensor_index(PyObject *self)
 {
+    if (PY_UNLIKELY(py_is_overloaded(self)))
+        return py_override(self, "__index__", NULL, 0, NULL);
     grd_tensor *t = py_tensor_of(self);
     const grd_dtype dtype = grd_tensor_dtype(t);
     if (grd_numel(t) != 1 || (dtype != GRD_BOOL && !grd_dtype_is_integer(dtype)))

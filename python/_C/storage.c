@@ -169,6 +169,8 @@ static PyObject *from_storage(PyObject *module, PyObject *const *args, Py_ssize_
 
 static PyObject *untyped_storage(PyObject *self, PyObject *unused)
 {
+    if (PY_UNLIKELY(py_is_overloaded(self)))
+        return py_override(self, "untyped_storage", NULL, 0, NULL);
     (void)unused;
     return py_storage_of(py_tensor_of(self));
 }

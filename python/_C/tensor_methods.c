@@ -76,27 +76,37 @@ static PyObject *tensor_stride(PyObject *self, PyObject *const *args, Py_ssize_t
 
 static PyObject *tensor_dim(PyObject *self, PyObject *Py_UNUSED(none))
 {
+    if (PY_UNLIKELY(py_is_overloaded(self)))
+        return py_override(self, "dim", NULL, 0, NULL);
     return PyLong_FromLongLong(grd_ndim(py_tensor_of(self)));
 }
 
 static PyObject *tensor_numel(PyObject *self, PyObject *Py_UNUSED(none))
 {
+    if (PY_UNLIKELY(py_is_overloaded(self)))
+        return py_override(self, "numel", NULL, 0, NULL);
     return PyLong_FromLongLong(grd_numel(py_tensor_of(self)));
 }
 
 static PyObject *tensor_element_size(PyObject *self, PyObject *Py_UNUSED(none))
 {
+    if (PY_UNLIKELY(py_is_overloaded(self)))
+        return py_override(self, "element_size", NULL, 0, NULL);
     return PyLong_FromLongLong(grd_dtype_size(grd_tensor_dtype(py_tensor_of(self))));
 }
 
 static PyObject *tensor_storage_offset(PyObject *self, PyObject *Py_UNUSED(none))
 {
+    if (PY_UNLIKELY(py_is_overloaded(self)))
+        return py_override(self, "storage_offset", NULL, 0, NULL);
     return PyLong_FromLongLong(grd_offset(py_tensor_of(self)));
 }
 
 /* A tensor without elements has no address to speak of. */
 static PyObject *tensor_data_ptr(PyObject *self, PyObject *Py_UNUSED(none))
 {
+    if (PY_UNLIKELY(py_is_overloaded(self)))
+        return py_override(self, "data_ptr", NULL, 0, NULL);
     grd_tensor *t = py_tensor_of(self);
     void *data = grd_numel(t) > 0 ? grd_data(t) : NULL;
     return grd_ok() ? PyLong_FromVoidPtr(data) : py_raise();
@@ -105,6 +115,8 @@ static PyObject *tensor_data_ptr(PyObject *self, PyObject *Py_UNUSED(none))
 /* The number of the device for those that are counted, -1 for the cpu and meta. */
 static PyObject *tensor_get_device(PyObject *self, PyObject *Py_UNUSED(none))
 {
+    if (PY_UNLIKELY(py_is_overloaded(self)))
+        return py_override(self, "get_device", NULL, 0, NULL);
     return PyLong_FromLong(grd_tensor_device(py_tensor_of(self)).index);
 }
 
@@ -134,31 +146,43 @@ static PyObject *tensor_is_contiguous(PyObject *self, PyObject *const *args, Py_
 
 static PyObject *tensor_is_floating_point(PyObject *self, PyObject *Py_UNUSED(none))
 {
+    if (PY_UNLIKELY(py_is_overloaded(self)))
+        return py_override(self, "is_floating_point", NULL, 0, NULL);
     return PyBool_FromLong(grd_dtype_is_floating(grd_tensor_dtype(py_tensor_of(self))));
 }
 
 static PyObject *tensor_is_complex(PyObject *self, PyObject *Py_UNUSED(none))
 {
+    if (PY_UNLIKELY(py_is_overloaded(self)))
+        return py_override(self, "is_complex", NULL, 0, NULL);
     return PyBool_FromLong(grd_dtype_is_complex(grd_tensor_dtype(py_tensor_of(self))));
 }
 
 static PyObject *tensor_is_signed(PyObject *self, PyObject *Py_UNUSED(none))
 {
+    if (PY_UNLIKELY(py_is_overloaded(self)))
+        return py_override(self, "is_signed", NULL, 0, NULL);
     return PyBool_FromLong(py_dtype_is_signed(grd_tensor_dtype(py_tensor_of(self))));
 }
 
 static PyObject *tensor_is_conj(PyObject *self, PyObject *Py_UNUSED(none))
 {
+    if (PY_UNLIKELY(py_is_overloaded(self)))
+        return py_override(self, "is_conj", NULL, 0, NULL);
     return PyBool_FromLong(grd_is_conj(py_tensor_of(self)));
 }
 
 static PyObject *tensor_is_neg(PyObject *self, PyObject *Py_UNUSED(none))
 {
+    if (PY_UNLIKELY(py_is_overloaded(self)))
+        return py_override(self, "is_neg", NULL, 0, NULL);
     return PyBool_FromLong(grd_is_neg(py_tensor_of(self)));
 }
 
-static PyObject *is_false(PyObject *Py_UNUSED(self), PyObject *Py_UNUSED(none))
+static PyObject *tensor_is_inference(PyObject *self, PyObject *Py_UNUSED(none))
 {
+    if (PY_UNLIKELY(py_is_overloaded(self)))
+        return py_override(self, "is_inference", NULL, 0, NULL);
     Py_RETURN_FALSE;
 }
 
@@ -172,11 +196,15 @@ static PyObject *itself(PyObject *self, PyObject *Py_UNUSED(none))
 
 static PyObject *tensor_item(PyObject *self, PyObject *Py_UNUSED(none))
 {
+    if (PY_UNLIKELY(py_is_overloaded(self)))
+        return py_override(self, "item", NULL, 0, NULL);
     return py_item(py_tensor_of(self));
 }
 
 static PyObject *tensor_complex(PyObject *self, PyObject *Py_UNUSED(none))
 {
+    if (PY_UNLIKELY(py_is_overloaded(self)))
+        return py_override(self, "__complex__", NULL, 0, NULL);
     grd_tensor *t = py_tensor_of(self);
     if (grd_numel(t) != 1)
         return PyErr_Format(PyExc_ValueError, "only one element tensors can be converted to Python scalars");
@@ -188,12 +216,16 @@ static PyObject *tensor_complex(PyObject *self, PyObject *Py_UNUSED(none))
 
 static PyObject *tensor_is_nonzero(PyObject *self, PyObject *Py_UNUSED(none))
 {
+    if (PY_UNLIKELY(py_is_overloaded(self)))
+        return py_override(self, "is_nonzero", NULL, 0, NULL);
     const int truth = py_tensor_bool(self);
     return truth < 0 ? NULL : PyBool_FromLong(truth);
 }
 
 static PyObject *tensor_reversed(PyObject *self, PyObject *Py_UNUSED(none))
 {
+    if (PY_UNLIKELY(py_is_overloaded(self)))
+        return py_override(self, "__reversed__", NULL, 0, NULL);
     grd_tensor *t = py_tensor_of(self);
     if (grd_ndim(t) == 0)
         return itself(self, NULL);
@@ -227,6 +259,8 @@ static PyObject *tensor_requires_grad_(PyObject *self, PyObject *const *args, Py
 
 static PyObject *tensor_detach_(PyObject *self, PyObject *Py_UNUSED(none))
 {
+    if (PY_UNLIKELY(py_is_overloaded(self)))
+        return py_override(self, "detach_", NULL, 0, NULL);
     py_begin_change();
     grd_detach_(py_tensor_of(self));
     py_end_change();
@@ -235,20 +269,24 @@ static PyObject *tensor_detach_(PyObject *self, PyObject *Py_UNUSED(none))
 
 static PyObject *tensor_is_view(PyObject *self, PyObject *Py_UNUSED(none))
 {
+    if (PY_UNLIKELY(py_is_overloaded(self)))
+        return py_override(self, "_is_view", NULL, 0, NULL);
     return PyBool_FromLong(grd_view_base(py_tensor_of(self)) != NULL);
 }
 
 /* ---- Memory ----------------------------------------------------------------------------------------------------------------------- */
 
-static PyObject *refuse_pinning(PyObject *Py_UNUSED(self), PyObject *const *Py_UNUSED(args), Py_ssize_t Py_UNUSED(nargs),
-                                PyObject *Py_UNUSED(names))
+static PyObject *refuse_pinning(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names)
 {
+    if (PY_UNLIKELY(py_is_overloaded(self)))
+        return py_override(self, "pin_memory", args, nargs, names);
     return PyErr_Format(PyExc_RuntimeError, "Cannot access accelerator device when none is available.");
 }
 
-static PyObject *is_pinned(PyObject *Py_UNUSED(self), PyObject *const *Py_UNUSED(args), Py_ssize_t Py_UNUSED(nargs),
-                           PyObject *Py_UNUSED(names))
+static PyObject *is_pinned(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names)
 {
+    if (PY_UNLIKELY(py_is_overloaded(self)))
+        return py_override(self, "is_pinned", args, nargs, names);
     Py_RETURN_FALSE;
 }
 
@@ -284,7 +322,8 @@ PyMethodDef py_tensor_methods[] = {
      "is_conj($self)\n--\n\nTrue for a view that conj() made: its elements are the conjugates of those in memory."},
     {"is_neg", tensor_is_neg, METH_NOARGS,
      "is_neg($self)\n--\n\nTrue for the imaginary part of such a view: its elements are the negatives of those in memory."},
-    {"is_inference", is_false, METH_NOARGS, "is_inference($self)\n--\n\nFalse: tensors made in inference mode are tensors like others."},
+    {"is_inference", tensor_is_inference, METH_NOARGS,
+     "is_inference($self)\n--\n\nFalse: tensors made in inference mode are tensors like others."},
     {"item", tensor_item, METH_NOARGS,
      "item($self)\n--\n\nThe only element as a Python number. RuntimeError unless there is exactly one." EXAMPLE
      ">>> torch.ones(1).item()\n1.0"},

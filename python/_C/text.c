@@ -20,6 +20,8 @@ static const char *printed_name(PyObject *self)
 
 PyObject *py_tensor_repr(PyObject *self)
 {
+    if (PY_UNLIKELY(py_is_overloaded(self)))
+        return py_override(self, "__repr__", NULL, 0, NULL);
     char *text = grd_to_string_as(py_tensor_of(self), printed_name(self));
     if (text == NULL)
         return py_raise();
@@ -31,6 +33,8 @@ PyObject *py_tensor_repr(PyObject *self)
 /* The only element of a 0-d tensor formatted as the number it is; every other tensor takes the empty format alone. */
 PyObject *py_method_format(PyObject *self, PyObject *format)
 {
+    if (PY_UNLIKELY(py_is_overloaded(self)))
+        return py_override(self, "__format__", &format, 1, NULL);
     grd_tensor *t = py_tensor_of(self);
     if (!PyUnicode_Check(format))
         return PyErr_Format(PyExc_TypeError, "__format__() argument must be str, not %s", Py_TYPE(format)->tp_name);

@@ -3,6 +3,7 @@ from typing import NamedTuple
 
 from gradus import _C
 from gradus._C import Tensor
+from gradus._overridable import overridable
 
 __all__ = ["histogramdd"]
 
@@ -19,6 +20,7 @@ _Histogramdd.__name__ = _Histogramdd.__qualname__ = "histogramdd"
 _Histogramdd.__module__ = "torch.return_types"
 
 
+@overridable
 def histogramdd(input, bins, range=None, weight=None, density=False):
     """How many points, the rows of input, or how much of their weight, each cell of a grid holds, and the edges of its bins along each dimension.
 

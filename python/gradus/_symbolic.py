@@ -3,11 +3,13 @@ dimension, which sym_int returns as it is.
 """
 import math
 
+from gradus._overridable import overridable
 from gradus.nested._size import SymInt
 
 __all__ = ["sym_float", "sym_int", "sym_ite", "sym_max", "sym_min", "sym_not", "sym_sqrt", "sym_sum"]
 
 
+@overridable
 def sym_int(a):
     """A number as an int; a SymInt as it is.
 
@@ -17,11 +19,13 @@ def sym_int(a):
     return a if isinstance(a, SymInt) else int(a)
 
 
+@overridable
 def sym_float(a):
     """A number as a float."""
     return float(a)
 
 
+@overridable
 def sym_not(a):
     """The negation of a truth value."""
     return not a
@@ -34,6 +38,7 @@ def _number(function, a, b):
     return float(function(a, b)) if isinstance(a, float) or isinstance(b, float) else function(a, b)
 
 
+@overridable
 def sym_max(a, b):
     """The larger of two numbers, a float if one of them is.
 
@@ -43,16 +48,19 @@ def sym_max(a, b):
     return _number(max, a, b)
 
 
+@overridable
 def sym_min(a, b):
     """The smaller of two numbers, a float if one of them is."""
     return _number(min, a, b)
 
 
+@overridable
 def sym_sum(*args):
     """The sum of numbers, or of a list of them."""
     return sum(args[0] if len(args) == 1 and isinstance(args[0], (list, tuple)) else args)
 
 
+@overridable
 def sym_ite(b, t, f):
     """t where b is True, or else f, which is of the same class."""
     if not isinstance(b, bool):
@@ -62,6 +70,7 @@ def sym_ite(b, t, f):
     return t if b else f
 
 
+@overridable
 def sym_sqrt(a):
     """The square root of a number."""
     return math.sqrt(a)

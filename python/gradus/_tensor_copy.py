@@ -4,6 +4,7 @@ from collections import OrderedDict
 
 from gradus import _utils
 from gradus._C import Tensor, _from_storage
+from gradus._overridable import add_methods
 
 
 def _over(storage, tensor):
@@ -49,5 +50,4 @@ def _reduce_plain(tensor):
                                        requires_grad, OrderedDict(), tensor.dtype)
 
 
-for _method in (__deepcopy__, __reduce_ex__):
-    setattr(Tensor, _method.__name__, _method)
+add_methods(__deepcopy__, __reduce_ex__)

@@ -4,6 +4,7 @@ import operator
 
 from gradus import _C
 from gradus._C import Tensor, UntypedStorage, _from_storage
+from gradus._overridable import add_methods
 
 _ABSENT = object()
 _FORMS = """ * ()
@@ -37,12 +38,13 @@ def set_(self, source=_ABSENT, storage_offset=None, size=None, stride=None):
     >>> torch.empty(0).set_(torch.arange(4.), 1, (3,))
     tensor([1., 2., 3.])
     """
-    storage, place = _source_of(self, source, storage_offset, size, stride)
-    if _C.is_grad_enabled() and (self.requires_grad or isinstance(source, Tensor) and source.requires_grad):
-        raise RuntimeError("a leaf Variable that requires grad is being used in an in-place operation." if self.requires_grad and self.is_leaf
-                           else "the derivative for 'set_' is not implemented.")
-    _grow(storage, self.dtype, *place)
-    _C._set_storage(self, storage, *place)
+    with _C.DisableTorchFunctionSubclass():  # no class takes set_ over, as in PyTorch
+        storage, place = _source_of(self, source, storage_offset, size, stride)
+        if _C.is_grad_enabled() and (self.requires_grad or isinstance(source, Tensor) and source.requires_grad):
+            raise RuntimeError("a leaf Variable that requires grad is being used in an in-place operation." if self.requires_grad and self.is_leaf
+                               else "the derivative for 'set_' is not implemented.")
+        _grow(storage, self.dtype, *place)
+        _C._set_storage(self, storage, *place)
     return self
 
 
@@ -99,7 +101,7 @@ def storage(self):
     """The storage of the tensor as a TypedStorage, which counts elements of its dtype. Deprecated: untyped_storage() gives the bytes."""
     from gradus.storage import TypedStorage, warn_typed_storage_removal
 
-    warn_typed_storage_removal(stacklevel=3)
+    warn_typed_storage_removal(stacklevel=4)
     return TypedStorage(wrap_storage=self.untyped_storage(), dtype=self.dtype, _internal=True)
 
 
@@ -284,9 +286,9 @@ def _cast(name, dtype):
     return cast
 
 
-for _method in (set_, is_set_to, storage, _typed_storage, storage_type):
-    setattr(Tensor, _method.__name__, _method)
-Tensor.share_memory_, Tensor.is_shared = _tensor_share_memory_, _tensor_is_shared
+Tensor.set_, Tensor._typed_storage = set_, _typed_storage
+_tensor_share_memory_.__name__, _tensor_is_shared.__name__ = "share_memory_", "is_shared"
+add_methods(is_set_to, storage, storage_type, _tensor_share_memory_, _tensor_is_shared)
 for _method in (share_memory_, is_shared, byteswap, resize_, resizable, fill_, new, cpu, to, get_device, is_pinned, pin_memory, __repr__, __iter__):
     setattr(UntypedStorage, _method.__name__, _method)
 UntypedStorage.type = _type

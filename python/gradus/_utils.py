@@ -1,6 +1,6 @@
 """What pickled tensors and storages are made with. The names are PyTorch's, as the place for hooks is, which are not pickled."""
 import gradus
-from gradus._C import UntypedStorage, _from_storage, _new_storage
+from gradus._C import DisableTorchFunctionSubclass, UntypedStorage, _from_storage, _new_storage
 
 
 def _rebuild_storage(content):
@@ -24,6 +24,8 @@ def _rebuild_from_type_v2(function, kind, arguments, attributes):
     tensor = function(*arguments)
     requires_grad = tensor.requires_grad
     if type(tensor) is not kind:
-        tensor = tensor.detach().as_subclass(kind).requires_grad_(requires_grad)
+        tensor = tensor.detach().as_subclass(kind)
+        with DisableTorchFunctionSubclass():
+            tensor.requires_grad_(requires_grad)
     tensor.__dict__.update(attributes)
     return tensor

@@ -3,6 +3,7 @@ computed is computed by operators.
 """
 from gradus import _C
 from gradus._C import Tensor, block_diag, broadcast_tensors, cartesian_prod, cdist, istft, meshgrid, norm, split, stft, unravel_index
+from gradus._overridable import add_methods, overridable
 
 __all__ = ["atleast_1d", "atleast_2d", "atleast_3d", "block_diag", "broadcast_tensors", "cartesian_prod", "cdist", "chain_matmul", "detach_", "einsum", "get_device", "is_conj",
            "is_inference", "is_neg", "istft", "lobpcg", "lu", "meshgrid", "nonzero", "norm", "resize_as_", "split", "stft",
@@ -23,16 +24,19 @@ def _of_each(function, tensors):
     return tuple(function(tensor) for tensor in tensors)
 
 
+@overridable
 def atleast_1d(*tensors):
     """Each tensor, a 0-d one as one of 1 element; a tuple of several."""
     return _of_each(_C.atleast_1d, tensors)
 
 
+@overridable
 def atleast_2d(*tensors):
     """Each tensor with at least 2 dimensions, new ones of size 1 in front; a tuple of several."""
     return _of_each(_C.atleast_2d, tensors)
 
 
+@overridable
 def atleast_3d(*tensors):
     """Each tensor with at least 3 dimensions: a vector becomes (1, n, 1), a matrix (n, m, 1); a tuple of several."""
     return _of_each(_C.atleast_3d, tensors)
@@ -40,6 +44,7 @@ def atleast_3d(*tensors):
 
 # ---- Products ------------------------------------------------------------------------------------------------------------------------------
 
+@overridable
 def tensordot(a, b, dims=2, out=None):
     """The sum of products over dimensions of a and b: the last `dims` of a and the first ones of b, or two lists of them."""
     if isinstance(dims, Tensor):
@@ -56,6 +61,7 @@ def tensordot(a, b, dims=2, out=None):
     return _C.tensordot(a, b, of_a, of_b, out=out)
 
 
+@overridable
 def einsum(equation, *operands):
     """Sums of products of the operands' elements, as the equation says: "ij,jk->ik" is a matrix product. The operands may be given in one list.
 
@@ -68,11 +74,13 @@ def einsum(equation, *operands):
     return _C.einsum(equation, list(operands))
 
 
+@overridable
 def chain_matmul(*matrices, out=None):
     """linalg.multi_dot of one or more matrices."""
     return _C.chain_matmul(list(matrices), out=out)
 
 
+@overridable
 def lobpcg(A, k=None, B=None, X=None, n=None, iK=None, niter=None, tol=None, largest=None, method=None, tracker=None, ortho_iparams=None, ortho_fparams=None, ortho_bparams=None):
     """The k largest eigenvalues of symmetric matrices A, or smallest ones unless `largest`, and their vectors, by iteration. Both methods are the same here. NotImplementedError: a tracker, or
     parameters of the orthogonalization.
@@ -90,6 +98,7 @@ def lobpcg(A, k=None, B=None, X=None, n=None, iK=None, niter=None, tol=None, lar
 
 # ---- Distinct and nonzero elements -----------------------------------------------------------------------------------------------------------
 
+@overridable
 def nonzero(input, *, out=None, as_tuple=False):
     """The indices of elements that are not zero: a row for each, or with as_tuple a vector for each dimension."""
     if as_tuple:
@@ -102,6 +111,7 @@ def _results(values, inverse, counts, return_inverse, return_counts):
     return tuple(chosen) if len(chosen) > 1 else values
 
 
+@overridable
 def unique(input, sorted=True, return_inverse=False, return_counts=False, dim=None):
     """The distinct elements in order, or with dim the distinct slices; then, as asked for, which of them each element is and how often each occurs."""
     if dim is not None:
@@ -109,6 +119,7 @@ def unique(input, sorted=True, return_inverse=False, return_counts=False, dim=No
     return _results(*_C._unique2(input, sorted, return_inverse, return_counts), return_inverse, return_counts)
 
 
+@overridable
 def unique_consecutive(input, return_inverse=False, return_counts=False, dim=None):
     """The first of each run of equal elements, or with dim slices; then, as asked for, the run of each element and how long each is."""
     return _results(*_C._unique_consecutive(input, return_inverse, return_counts, dim), return_inverse, return_counts)
@@ -116,11 +127,13 @@ def unique_consecutive(input, return_inverse=False, return_counts=False, dim=Non
 
 # ---- Methods -----------------------------------------------------------------------------------------------------------------------------------
 
+@overridable
 def resize_as_(input, the_template, *, memory_format=None):
     """resize_ to the sizes of another tensor."""
     return input.resize_(the_template.shape, memory_format=memory_format)
 
 
+@overridable
 def lu(A, pivot=True, get_infos=False, out=None):
     """linalg.lu_factor_ex, as a tuple: L and U in one matrix, pivots and, if get_infos, the place of a zero in each matrix.
 
@@ -139,10 +152,10 @@ def lu(A, pivot=True, get_infos=False, out=None):
 
 
 def _lu(self, pivot=True, get_infos=False):
+    """lu of the tensor."""
     return lu(self, pivot=pivot, get_infos=get_infos)
 
 
-for _method in (nonzero, resize_as_, unique, unique_consecutive):
-    setattr(Tensor, _method.__name__, _method)
-Tensor.lu = _lu
+_lu.__name__ = "lu"
+add_methods(nonzero, resize_as_, unique, unique_consecutive, _lu)
 Tensor.__rdiv__ = Tensor.__rtruediv__

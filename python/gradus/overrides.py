@@ -91,7 +91,7 @@ def has_torch_function(relevant_args):
     >>> has_torch_function((gradus.ones(2), 3))
     False
     """
-    return bool(_C._torch_function_stack()) or any(type(arg) is not gradus.Tensor for arg in _C._overloaded_among(tuple(relevant_args)))
+    return _C._has_torch_function(tuple(relevant_args))
 
 
 def has_torch_function_unary(tensor):

@@ -175,6 +175,12 @@ class _Pickler(pickle._Pickler):
         if tensor.is_nested:
             names = (self._name("torch.nested._internal.nested_tensor", name) for name in ("_rebuild_njt", "NestedTensor"))
             return self._name("torch._tensor", "_rebuild_from_type_v2"), (*names, *tensor.__reduce_ex__(2)[1][2:])
+        if type(tensor).__reduce_ex__ not in (gradus.Tensor.__reduce_ex__, gradus.nn.Parameter.__reduce_ex__):
+            return NotImplemented  # the class has its own
+        with gradus._C.DisableTorchFunctionSubclass():
+            return self._reduce_strided_tensor(tensor)
+
+    def _reduce_strided_tensor(self, tensor):
         attributes = getattr(tensor, "__dict__", None)
         if type(tensor) is gradus.nn.Parameter:
             arguments = (tensor.data, tensor.requires_grad, OrderedDict())

@@ -5,6 +5,7 @@ Every function here runs with overrides off: a masked tensor is the tensor of it
 import gradus
 from gradus import _C
 from gradus._C import Tensor
+from gradus._overridable import HAND_WRITTEN, by_name
 
 from . import _gradient, _reductions
 from ._gradient import Call
@@ -16,6 +17,7 @@ __all__ = ["call"]
 
 def call(func, args, kwargs):
     """The result of a function of the library that got masked tensors. TypeError: it has no meaning for them here."""
+    func, args = by_name(func, args)
     name = func.__name__
     if name in ("__get__", "__set__"):
         return _property(func, name, *args)
@@ -24,6 +26,8 @@ def call(func, args, kwargs):
     if kwargs.get("out") is not None:
         raise ValueError(f"{name}(): out= is not supported for MaskedTensor")
     function = _FUNCTIONS.get(name)
+    if function is None and name in HAND_WRITTEN:
+        return func(*args, **kwargs)
     if function is None:
         raise TypeError(f"{name}(): not implemented for MaskedTensor")
     return function(func, *args, **kwargs)

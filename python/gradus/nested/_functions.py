@@ -6,6 +6,7 @@ of the library that was called; what it needs besides is where sequences begin a
 import gradus
 from gradus import _C
 from gradus._C import Size, Tensor
+from gradus._overridable import HAND_WRITTEN, by_name
 
 from ._size import SymInt
 from ._tensor import Jagged, NestedTensor, nested
@@ -15,6 +16,7 @@ __all__ = ["call", "to_padded_tensor", "view"]
 
 def call(func, args, kwargs):
     """The result of a function of the library that got nested tensors. NotImplementedError: it has no meaning for them here."""
+    func, args = by_name(func, args)
     name = func.__name__
     if name in ("__get__", "__set__"):
         get = _PROPERTIES.get(func.__self__.__name__)
@@ -26,6 +28,8 @@ def call(func, args, kwargs):
     if name in _POINTWISE:
         return _pointwise(func, *args, **kwargs)
     function = _FUNCTIONS.get(name)
+    if function is None and name in HAND_WRITTEN:
+        return func(*args, **kwargs)
     if function is None:
         raise NotImplementedError(f"{name}(): not implemented for nested tensors of layout torch.jagged")
     return function(func, *args, **kwargs)

@@ -1,12 +1,17 @@
 """Modes that take over calls, and what overrides says of functions, beside PyTorch."""
+import copy
+import io
+import operator
 import threading
+import warnings
 
 import gradus
+import numpy
 import pytest
 from both import part
 from nn_programs import attempt, same
 
-from oracle import torch
+from oracle import needs_torch, torch
 
 
 def recording(t, **answers):
@@ -203,3 +208,158 @@ def test_functions_of_pytorch_find_their_counterparts():
         pass
 
     assert type(torch.mul(x.as_subclass(Subclass), 2)) is Subclass
+
+
+# ---- What subclasses are asked -------------------------------------------------------------------------------------------------------------------
+
+
+def logging(t):
+    """A subclass that notes the names of the functions it is asked for, and calls them; and the list of names."""
+    seen = []
+
+    class Logged(t.Tensor):
+        @classmethod
+        def __torch_function__(cls, func, types, args=(), kwargs=None):
+            seen.append(f"{func.__self__.__name__}.__get__" if func.__name__ == "__get__" else func.__name__)
+            with t._C.DisableTorchFunctionSubclass():
+                return func(*args, **(kwargs or {}))
+
+    return Logged, seen
+
+
+def asked(t, call, dtype="float32"):
+    """The names of the functions that the subclass is asked for in a call."""
+    kind, seen = logging(t)
+    tensor = t.ones(2, 2, dtype=getattr(t, dtype)).as_subclass(kind)
+    seen.clear()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        try:
+            call(tensor)
+        except Exception as error:
+            return list(seen), type(error).__name__
+    return list(seen), "returned"
+
+
+# Methods whose calls are not PyTorch's, and why.
+NOT_ASKED_ALIKE = {
+    "_grad": "another name of grad, which is told by the name it was read by",
+    "logsumexp": "dim may be absent here",
+    "__dir__": "that of object",
+    "__rdiv__": "refuses no arguments before it asks, as all slots do; test_what_subclasses_are_asked_by_operators calls these with arguments",
+}
+NOT_ASKED_ALIKE.update(dict.fromkeys(("__floordiv__", "__ipow__", "__pow__", "__rfloordiv__", "__rlshift__", "__rmatmul__", "__rmod__", "__rpow__", "__rrshift__",
+                                      "__rsub__", "__rtruediv__"), NOT_ASKED_ALIKE["__rdiv__"]))
+
+
+METHODS = sorted(set(dir(gradus.Tensor)) & set(dir(torch.Tensor)) - {"__class__", "__init_subclass__", "__subclasshook__", "__torch_function__"})
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_what_subclasses_are_asked(name):
+    def use(tensor):
+        value = getattr(tensor, name)
+        return value() if callable(value) else None
+
+    ours, theirs = asked(gradus, use), asked(torch, use)
+    if theirs == ([], "TypeError"):  # arguments are missing: nobody is asked
+        return
+    assert (ours[0] != theirs[0]) == (name in NOT_ASKED_ALIKE), (ours, theirs)
+
+
+def test_each_exception_has_a_method():
+    needs_torch()
+    assert not NOT_ASKED_ALIKE.keys() - set(METHODS)
+
+
+ARITHMETIC = [getattr(operator, name) for name in ("add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "and_", "or_", "xor", "lshift", "rshift", "eq", "ne", "lt", "le", "gt", "ge",
+                                                   "matmul", "iadd", "isub", "imul", "ifloordiv", "imod", "ipow", "iand", "ior", "ixor", "ilshift", "irshift")]
+
+
+@same
+def test_what_subclasses_are_asked_by_operators(t):
+    plain = t.ones(2, 2, dtype=t.int64)
+    for function in ARITHMETIC:
+        yield function.__name__, asked(t, lambda x: function(x, 2), "int64"), asked(t, lambda x: function(x, plain), "int64"), asked(t, lambda x: function(plain, x), "int64")
+        if function not in (operator.truediv, operator.matmul):  # int @ tensor asks nobody here: no operand is a matrix
+            yield asked(t, lambda x: function(2, x), "int64")
+    for function in (operator.neg, operator.pos, operator.abs, operator.invert):
+        yield asked(t, function, "int64")
+    yield [name.replace("rtruediv", "rdiv") for name in asked(t, lambda x: 2 / x)[0]]
+
+
+@same
+def test_what_subclasses_are_asked_by_calls(t):
+    for call in (len, lambda x: float(x[0, 0]), lambda x: int(x[0, 0]), lambda x: complex(x[0, 0]), lambda x: bool(x[0, 0]), lambda x: f"{x[0, 0]:.2f}", repr, str, lambda x: 1 in x, list,
+                 lambda x: [*x], reversed, numpy.asarray, numpy.array, copy.copy, lambda x: x.new_tensor([1]), lambda x: x.new(2), lambda x: x.type(t.float64), lambda x: x.numpy(force=True),
+                 lambda x: x.map_(x, lambda a, b: a + b), lambda x: x.map2_(x, x, lambda a, b, c: a), lambda x: x.apply_(lambda a: a), lambda x: x.__dlpack__(), lambda x: x.is_set_to(x),
+                 lambda x: x.requires_grad_().register_hook(print), lambda x: x.requires_grad_().register_post_accumulate_grad_hook(print),
+                 lambda x: x.requires_grad_().sum().backward(), lambda x: copy.deepcopy(x.requires_grad_()[0]), lambda x: x.set_(x), lambda x: x.share_memory_(),
+                 lambda x: x.__array_wrap__(numpy.ones(2, "float32")), lambda x: x.__reduce_ex__(2), lambda x: x.unique(return_inverse=True), lambda x: x.resize_as_(t.ones(4)),
+                 lambda x: t.unique(x, dim=0), lambda x: t.unique(input=x), t.unique_consecutive, lambda x: t.histogramdd(x, [2, 2]), lambda x: t.histogramdd(x, [t.ones(2)] * 2),
+                 lambda x: t.einsum("ij,jk", x, x), lambda x: t.einsum("ij,jk", [x, x]), lambda x: t.tensordot(x, x), lambda x: t.atleast_1d(x, x), lambda x: t.chain_matmul(x, x),
+                 lambda x: t.lobpcg(x, 1), t.nonzero, lambda x: t.nonzero(x, as_tuple=True), t.lu, lambda x: x.lu(), t.is_conj, t.get_device, t.sym_not, t.sym_float, t.is_nonzero):
+        yield asked(t, call)
+
+
+@same
+def test_the_function_a_subclass_gets_is_the_public_one(t):
+    answers = []
+
+    class Told(t.Tensor):
+        @classmethod
+        def __torch_function__(cls, func, types, args=(), kwargs=None):
+            return answers.append(func)
+
+    x = t.ones(2, 2).as_subclass(Told)
+    for call in (t.unique, lambda x: x.unique(), t.unique_consecutive, lambda x: t.histogramdd(x, [2, 2]), lambda x: t.einsum("ii", x), t.lu, lambda x: x.dim(), lambda x: x.numpy(),
+                 lambda x: 1 - x, lambda x: x == 1, lambda x: x.is_shared()):
+        call(x)
+    yield [found is wanted for found, wanted in zip(answers, (t.unique, t.Tensor.unique, t.unique_consecutive, t.histogramdd, t.functional.einsum, t.functional.lu, t.Tensor.dim,
+                                                              t.Tensor.numpy, t.Tensor.__rsub__, t.Tensor.__eq__, t.Tensor.is_shared), strict=True)]
+
+
+@same
+def test_answers_that_slots_refuse(t):
+    def answering(answer):
+        class Answering(t.Tensor):
+            @classmethod
+            def __torch_function__(cls, func, types, args=(), kwargs=None):
+                return answer
+
+        return t.ones(3).as_subclass(Answering)
+
+    yield len(answering(7)), bool(answering(True)), int(answering(4)), float(answering(0.5)), [1, 2, 3][answering(1)], 1 in answering([0]), 1 in answering([]), repr(answering("text"))
+    for call, answer in ((len, -1), (len, "x"), (bool, 1), (int, 0.5), (float, "x"), (repr, 3)):
+        yield attempt(call, answering(answer))[0]
+
+
+def test_modes_get_hand_written_methods():
+    with recording(gradus)() as mode:
+        x = gradus.ones(2)
+        x.dim(), len(x), x.tolist(), numpy.asarray(x), x.is_shared(), 1 - x
+    assert [name for _, name, _, _, _ in mode.seen] == ["ones", "dim", "__len__", "tolist", "__array__", "is_shared", "__rsub__"]
+    with gradus._C.DisableTorchFunction(), mode:
+        assert len(memoryview(x)) == 2
+
+
+class Reduced(gradus.Tensor):
+    """Its objects are pickled with a label."""
+
+    def __reduce_ex__(self, protocol):
+        return labelled, (super().__reduce_ex__(protocol), "label")
+
+
+def labelled(reduced, label):
+    tensor = reduced[0](*reduced[1]).as_subclass(Reduced)
+    tensor.label = label
+    return tensor
+
+
+@pytest.mark.parametrize("zipped", [True, False])
+def test_files_keep_what_a_class_says_of_its_objects(zipped):
+    file = io.BytesIO()
+    gradus.save([gradus.arange(3).as_subclass(Reduced)], file, _use_new_zipfile_serialization=zipped)
+    file.seek(0)
+    [found] = gradus.load(file, weights_only=False)
+    assert type(found) is Reduced and found.label == "label" and found.tolist() == [0, 1, 2]
