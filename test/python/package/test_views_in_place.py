@@ -51,3 +51,22 @@ def test_writes(view, write):
         case = base_is, made, written
         ours, theirs = (outcome(module, VIEWS[view], *case, WRITES[write], with_grad) for module in (gradus, torch))
         assert ours == theirs, (case, with_grad)
+
+
+@pytest.mark.parametrize("part", ["real", "imag"])
+def test_writes_into_parts_of_a_conjugated_tensor_that_is_no_view(part):
+    """PyTorch records them, and cannot differentiate what it has recorded."""
+    for module in (gradus, torch):
+        root, factor = module.tensor([1 + 2j, 3 - 1j]).conj().detach(), module.full((2,), 3.0, requires_grad=True)
+        with pytest.raises(RuntimeError, match="conjugated"):
+            getattr(root, part).mul_(factor)
+            module.view_as_real(root.resolve_conj()).sum().backward()
+        if module is gradus:
+            assert root.tolist() == [1 - 2j, 3 + 1j] and not root.requires_grad
+    getattr(root, part).mul_(2)  # nothing is recorded
+    whole = gradus.tensor([1 + 2j, 3 - 1j]).conj()  # a view: its base is not conjugated
+    factor = gradus.full((2,), 3.0, requires_grad=True)
+    before = getattr(whole, part).tolist()
+    getattr(whole, part).mul_(factor)
+    gradus.view_as_real(whole.resolve_conj()).sum().backward()
+    assert factor.grad.tolist() == before and getattr(whole, part).tolist() == [3 * x for x in before]
