@@ -98,6 +98,8 @@ class TypedStorage:
         if not _internal:
             warn_typed_storage_removal(stacklevel=3)
         _check_arguments("TypedStorage.__init__", False, args, wrap_storage, dtype, device)
+        if not isinstance(dtype, (_C.dtype, type(None))):
+            raise RuntimeError(f"expected torch.dtype, but got {type(dtype)}")
         self._untyped_storage, self.dtype = _contents(args, wrap_storage, dtype or _C.get_default_dtype(), device)
 
     @property

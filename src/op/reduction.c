@@ -63,8 +63,8 @@ static bool check_dtypes(const struct grd_reduce_rule *rule, grd_dtype from, grd
         return grd_raise(GRD_ERROR_RUNTIME, "%s", refused);
     if (rule->type == GRD_REDUCE_MEANS && !grd_dtype_is_floating(to) && !grd_dtype_is_complex(to))
         return grd_raise(GRD_ERROR_RUNTIME,
-                         "could not infer output dtype. %s dtype must be either a floating point or complex dtype. Got: %s",
-                         given ? "Optional" : "Input", grd_dtype_type_name(to));
+                         "%s(): could not infer output dtype. %s dtype must be either a floating point or complex dtype. Got: %s",
+                         rule->name, given ? "Optional" : "Input", grd_dtype_type_name(to));
     if (refused != NULL || !has_arithmetic(from))
         return grd_raise_no_kernel(rule->name, from);
     return has_arithmetic(to) || rule->type == GRD_REDUCE_TRUTH || grd_raise_no_kernel(rule->name, to);

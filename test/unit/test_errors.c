@@ -192,7 +192,7 @@ static void view_shapes(void)
 static void dtypes(void)
 {
     refused(grd_mean(ints),
-            "RuntimeError: mean: could not infer output dtype. Input dtype must be either a floating point or complex dtype. "
+            "RuntimeError: mean: mean(): could not infer output dtype. Input dtype must be either a floating point or complex dtype. "
             "Got: Long");
     refused(grd_var(ints), "RuntimeError: var: std and var only support floating point and complex dtypes");
     refused(grd_bitwise_and(v, v), "NotImplementedError: bitwise_and: \"bitwise_and_cpu\" not implemented for 'Float'");

@@ -274,7 +274,7 @@ static void test_errors(void **state)
     grd_tensor *x = grd_ones(grd_dims(2, 3)), *none = grd_zeros(grd_dims(2, 0)), *whole = grd_ones(grd_dims(2), .dtype = GRD_INT64);
     grd_mean(whole);
     expect_error(GRD_ERROR_RUNTIME,
-                 "mean: could not infer output dtype. Input dtype must be either a floating point or complex dtype. Got: Long");
+                 "mean: mean(): could not infer output dtype. Input dtype must be either a floating point or complex dtype. Got: Long");
     grd_max(none);
     expect_error(GRD_ERROR_RUNTIME, "max: Expected reduction dim to be specified for input.numel() == 0. Specify the reduction dim with "
                                     "the 'dim' argument.");
@@ -289,7 +289,7 @@ static void test_errors(void **state)
     grd_var(whole);
     expect_error(GRD_ERROR_RUNTIME, "var: std and var only support floating point and complex dtypes");
     grd_argmax(grd_ones(grd_dims(2), .dtype = GRD_BOOL));
-    expect_error(GRD_ERROR_RUNTIME, "argmax: does not support bool input");
+    expect_error(GRD_ERROR_RUNTIME, "argmax: argmax(): does not support bool input");
     grd_norm(none, .p = grd_float(INFINITY));
     expect_error(GRD_ERROR_RUNTIME,
                  "norm: linalg.vector_norm cannot compute the inf norm on an empty tensor because the operation does not have an identity");

@@ -5,7 +5,7 @@ import random
 import threading
 
 import pytest
-from both import same
+from both import caught, same
 from leaks import lost
 
 import gradus as torch
@@ -312,3 +312,14 @@ def test_losses_of_many_classes(shape, dtype):
     target.view(-1)[-1] = shape[1]
     with pytest.raises(IndexError, match=f"Target {shape[1]} is out of bounds."):
         losses()
+
+
+def test_texts_of_reductions_that_refuse_a_dtype():
+    def program(t):
+        whole, truth, complex_ones = t.ones(3, dtype=t.int64), t.ones(3) > 0, t.ones(3) * 1j
+        calls = [lambda: whole.mean(), lambda: truth.mean(0), lambda: t.ones(3).mean(dtype=t.int32), lambda: whole.nanmean(), lambda: complex_ones.nanmean(), lambda: t.norm(whole), lambda: whole.norm(2, 0), lambda: whole.std(),
+                 lambda: t.nansum(complex_ones), lambda: complex_ones.max(0), lambda: t.min(complex_ones, 0)]
+        calls += [lambda f=f, x=x, d=d: f(x, *d) for f in (t.argmax, t.argmin) for x in (truth, complex_ones) for d in ((), (0,))]
+        return [caught(call) for call in calls]
+
+    same(program)

@@ -164,7 +164,7 @@ def test_constructors(t):
     for arguments, options in ((("a",), {}), ((1, 2), {}), ((), {"wrap_storage": 3}), ((), {"dtype": t.int8}), ((), {"device": "cpu"}),
                                ((), {"wrap_storage": u, "dtype": t.int8})):
         yield attempt(t.FloatStorage, *arguments, **options)
-    for arguments, options in (((), {"wrap_storage": u}), ((), {"wrap_storage": u, "dtype": 3}), ((), {"wrap_storage": u, "dtype": t.int8, "device": "cpu"}),
+    for arguments, options in (((2,), {"dtype": 3}), ((), {"wrap_storage": u}), ((), {"wrap_storage": u, "dtype": 3}), ((), {"wrap_storage": u, "dtype": t.int8, "device": "cpu"}),
                                ((3,), {"wrap_storage": u, "dtype": t.int8})):
         yield attempt(t.TypedStorage, *arguments, **options)
 
