@@ -116,6 +116,13 @@ static int64_t input_tensors(const struct py_arguments *arguments, grd_tensor **
     return n;
 }
 
+/* True if elements of an argument cannot be cast to the dtype. */
+static bool loses(const struct py_arguments *arguments, grd_dtype dtype)
+{
+    const grd_value *first = &arguments->values[0];
+    return first->kind == GRD_KIND_TENSOR && first->v.tensor != NULL && !grd_can_cast(grd_tensor_dtype(first->v.tensor), dtype);
+}
+
 /* A new tensor that goes to another is of the dtype of that one. False, with an error pending, where another is asked for; operators of
  * tensors compute in a dtype and give another. */
 static bool take_dtype(struct py_arguments *arguments)
@@ -126,6 +133,8 @@ static bool take_dtype(struct py_arguments *arguments)
         grd_value *value = &arguments->values[i];
         if (signature->params[i].kind != GRD_KIND_DTYPE)
             continue;
+        if (value->kind == GRD_KIND_NONE && loses(arguments, given))
+            continue; /* the result in its own dtype is refused when it is written */
         if (value->kind == GRD_KIND_NONE)
             *value = (grd_value){.kind = GRD_KIND_DTYPE, .v.dtype = given};
         else if (value->v.dtype != given && input_tensors(arguments, NULL) == 0) {

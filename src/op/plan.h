@@ -71,6 +71,15 @@ struct grd_plan {
     _Alignas(GRD_DATA_ALIGNMENT) char state[GRD_PLAN_STATE]; /* what a law, or an operator, hands from its plan to its run; not cleared */
 };
 
+/* The dtype that a sum or product of elements of `from` is computed in: theirs, or that of the out= it goes to where that has more digits. */
+static inline grd_dtype grd_plan_sums_in(const grd_tensor *out, grd_dtype from)
+{
+    if (out == NULL || grd_dtype_is_integral(from))
+        return from;
+    const grd_dtype wide = grd_dtype_is_complex(from) ? (grd_dtype)out->dtype : grd_dtype_to_real((grd_dtype)out->dtype);
+    return grd_promote(from, wide) == wide ? wide : from;
+}
+
 /* ---- What plans are made of: each returns true, so that they chain with checks ----------------------------------------------------- */
 
 /* One more result, contiguous, of the device planned or else of the first tensor read. RuntimeError: too many dimensions. */

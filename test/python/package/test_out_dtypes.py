@@ -144,3 +144,23 @@ def test_functions_in_python(call):
                     except Exception as error:
                         results.append((type(error).__name__, without_name(str(error))))
             assert results[0] == results[1], dtype
+
+
+@pytest.mark.parametrize("name", ["sum", "nansum", "prod", "mean", "nanmean", "cumsum", "cumprod"])
+def test_out_loses_nothing(name):
+    """Results of floating-point numbers do not go to integers, and are computed in the dtype of a wider out=."""
+    x, function = gradus.tensor([1.5, 2.7]), getattr(gradus, name)
+    for dtype in (gradus.int16, gradus.bool):
+        out = gradus.zeros(2 if name.startswith("cum") else (), dtype=dtype)
+        with pytest.raises(RuntimeError, match="result type Float can't be cast to the desired output type"):
+            function(x, 0, out=out)
+        assert not out.any()
+    for dtype, wide in ((gradus.float32, gradus.float64), (gradus.float16, gradus.float32), (gradus.complex64, gradus.complex128)):
+        if dtype.is_complex and name.startswith("nan"):
+            continue
+        out = gradus.zeros(2 if name.startswith("cum") else (), dtype=wide)
+        assert gradus.equal(function(x.to(dtype), 0, out=out), function(x.to(dtype).to(wide), 0))
+    out = gradus.zeros(2 if name.startswith("cum") else (), dtype=gradus.complex128)
+    assert gradus.equal(function(x, 0, out=out).real, function(x.double(), 0)) and not out.imag.any()
+    out = gradus.zeros(2 if name.startswith("cum") else (), dtype=gradus.bfloat16)
+    assert gradus.equal(function(x, 0, out=out), function(x, 0).bfloat16())
