@@ -240,6 +240,13 @@ def _along(func, nt, dim, *args, **kwargs):
     return _wrapped(func(nt, _dense_dim(func, nt, dim) - 1, *args, **kwargs), nt)
 
 
+def _diff(func, nt, n=1, dim=-1, prepend=None, append=None):
+    pieces = {name: piece for name, piece in (("prepend", prepend), ("append", append)) if piece is not None}
+    if any(not isinstance(piece, NestedTensor) or piece._jagged.size != nt._jagged.size for piece in pieces.values()):
+        raise _mismatch(func, nt, *pieces.values())
+    return _wrapped(func(nt, n, _dense_dim(func, nt, dim) - 1, **pieces), nt)
+
+
 # ---- Networks ---------------------------------------------------------------------------------------------------------------------
 
 
@@ -309,6 +316,18 @@ def view(func, nt, *sizes):
     return _wrapped(func(nt, (*nt.shape[:end - 1], *given[end:])), nt)
 
 
+def _like_other(func, nt, other):
+    """view_as and its like."""
+    return view(getattr(Tensor, func.__name__.removesuffix("_as")), nt, *_shape(other))
+
+
+def _is_same_size(func, nt, other):
+    for name, t in (("self", nt), ("other", other)):
+        if not isinstance(t, NestedTensor):
+            raise ValueError(f"NestedTensor is_same_size_default(self: jt_all, other: jt_all): expected {name} to be a jagged layout NestedTensor")
+    return _shape(nt) == _shape(other)
+
+
 def _flatten(func, nt, start_dim=0, end_dim=-1):
     start, end = _dense_dim(func, nt, start_dim), _dense_dim(func, nt, end_dim)
     if start < nt._ragged_idx < end:
@@ -342,6 +361,18 @@ def _permute(func, nt, *dims, **named):
     if dims[0] != 0:
         raise ValueError("Permute is not supported on the batch dimension for jagged NT")
     return _wrapped(func(nt, [d - 1 for d in dims[1:]]), nt, dims.index(nt._ragged_idx))
+
+
+def _movedim(func, nt, source, destination):
+    """movedim: the dimensions that are not moved stay in their order."""
+    ndim = _ndim(nt)
+    sources, destinations = ([_dim(d, ndim) for d in (dims if isinstance(dims, (tuple, list)) else (dims,))] for dims in (source, destination))
+    if len(sources) != len(destinations) or len(set(sources)) != len(sources) or len(set(destinations)) != len(destinations):
+        raise RuntimeError(f"{func.__name__}(): source {source} and destination {destination} must be different dimensions, as many of each")
+    order = [d for d in range(ndim) if d not in sources]
+    for to, d in sorted(zip(destinations, sources)):
+        order.insert(to, d)
+    return _permute(Tensor.permute, nt, *order)
 
 
 def _squeeze(func, nt, dim=None):
@@ -479,10 +510,11 @@ _IN_PLACE = frozenset(name + "_" for name in _POINTWISE if not name.endswith("_"
 _POINTWISE |= _IN_PLACE
 
 _FUNCTIONS = {
-    **dict.fromkeys(_IDENTITIES, _reduction), "softmax": _softmax, "log_softmax": _softmax, "softmin": _softmax, "cumsum": _along, "cumprod": _along,
+    **dict.fromkeys(_IDENTITIES, _reduction), "softmax": _softmax, "log_softmax": _softmax, "softmin": _softmax, "cumsum": _along, "diff": _diff, "cumprod": _along,
     "linear": _linear, "matmul": _matmul, "bmm": _matmul, "layer_norm": _norm, "rms_norm": _norm, "embedding": _embedding, "scaled_dot_product_attention": _attention,
     "view": view, "reshape": view, "expand": view, "flatten": _flatten, "unflatten": _unflatten, "transpose": _transpose, "swapaxes": _transpose, "swapdims": _transpose,
-    "permute": _permute, "squeeze": _squeeze, "unsqueeze": _unsqueeze, "unbind": _unbind, "select": _select, "split": _split, "split_with_sizes": _split, "tensor_split": _split,
+    "permute": _permute, "movedim": _movedim, "moveaxis": _movedim, "view_as": _like_other, "reshape_as": _like_other, "expand_as": _like_other, "is_same_size": _is_same_size,
+    "squeeze": _squeeze, "unsqueeze": _unsqueeze, "unbind": _unbind, "select": _select, "split": _split, "split_with_sizes": _split, "tensor_split": _split,
     "chunk": _chunk, "narrow": _narrow, "__getitem__": _getitem, "cat": _join, "concat": _join, "concatenate": _join, "stack": _join, "contiguous": _contiguous,
     "is_contiguous": _is_contiguous, "size": _size, "stride": _stride, "grad": _grad, "_autograd_grad": _grad,
 }

@@ -80,6 +80,8 @@ torch.nested.as_nested_tensor((leaves["nt"], leaves["other"]), dtype=torch.float
 torch.nested.nested_tensor_from_jagged(leaves["nt"].T, offsets, jagged_dim=2) | torch.nested.nested_tensor_from_jagged(leaves["nt"], offsets, min_seqlen=2, max_seqlen=3).to_padded_tensor(0.0)
 torch.nested.narrow(leaves["square"], 1, torch.tensor([0, 1, 0, 2, 0]), torch.tensor([1, 2, 3, 1, 2]), layout=torch.jagged) | torch.nested.narrow(leaves["square"], 1, 1, 2, layout=torch.jagged)
 torch.nested.masked_select(leaves["nt"], leaves["nt"] > 0) | torch.nested.masked_select(leaves["nt"], torch.tensor([False]))
+nt.movedim(1, 2) | torch.moveaxis(square, -1, -2) | square.movedim((1, 2), (2, 3)) | square.movedim(3, 1) | nt.view_as(nt + 1) | nt.reshape_as(nt) | nt.unsqueeze(-1).expand_as(nt.unsqueeze(-1) * x(3))
+nt.is_same_size(nt * 2) | nt.is_same_size(second) | nt.diff() | torch.diff(square, 2, 2) | torch.diff(nt, prepend=nt) | nt.diff(append=nt[..., :1])
 nt.shape[1] == (nt + 1).shape[1] | nt.shape[1] == second.shape[1] | nt.shape[1] == 3 | nt.shape == (nt * 2).shape | nt.shape == second.shape | (nt.transpose(1, 2) + nt.transpose(1, 2)).shape
 isinstance(nt.shape[1], torch.SymInt) | nt.shape[1] > 1 | nt.shape[1] >= 2 | 1 < nt.shape[1] | nt.shape[1] < 2 | nt.shape[1] <= 1 | nt.shape[1] * 2 >= nt.shape[1] | nt.shape[1] > nt.shape[1] * 2
 hash(nt.shape[1]) == hash(nt.size(1)) | nt.shape[1] * 3 | nt.shape.__class__ is torch.Size
@@ -114,6 +116,7 @@ torch.nested.nested_tensor([x(2), x(2).float()], layout=torch.jagged) | torch.ne
 torch.nested.as_nested_tensor(x(2), layout=torch.jagged) | torch.nested.as_nested_tensor(nt) | torch.nested.as_nested_tensor([[1.0]], layout=torch.jagged)
 torch.nested.nested_tensor_from_jagged(x(5, 4)) | torch.nested.nested_tensor_from_jagged(x(5, 4), offsets, jagged_dim=0) | torch.nested.nested_tensor_from_jagged(x(5, 4), offsets[None])
 torch.nested.nested_tensor_from_jagged(x(5, 4), offsets, offsets) | torch.nested.narrow(x(2, 5), 0, 0, 2, layout=torch.jagged) | torch.nested.narrow(x(2, 5), 1, 0.5, 2, layout=torch.jagged)
+nt.movedim(0, 1) | torch.moveaxis(nt, (1, 2), (0, 1)) | nt.view_as(second) | nt.view_as(x(5, 4)) | nt.is_same_size(x(5, 4)) | x(5, 4).is_same_size(nt)
 torch.nested.narrow(x(2, 5), 1, torch.tensor([1, 2, 3]), 2, layout=torch.jagged) | nt.shape[1] > 2 | nt.shape[1] >= 3 | nt.shape[1] < 5 | nt.shape[1] >= second.shape[1] | nt.shape[1] < second.shape[1]
 """
 
