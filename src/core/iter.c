@@ -510,7 +510,8 @@ bool grd_iter_plan(struct grd_iter *it, struct grd_planned *ret_planned, const s
         return false;
     ret_planned->dtype = ret_planned->as = it->wanted[0];
     ret_planned->strided = false;
-    if (spec->out == NULL && ret_planned->ndim > 1 && !decides_row_major(spec->inputs[0], ret_planned))
+    const bool made = spec->out == NULL || !has_sizes(spec->out, ret_planned); /* and not written by the strides it has */
+    if (made && ret_planned->ndim > 1 && !decides_row_major(spec->inputs[0], ret_planned))
         plan_strides(it, ret_planned, spec);
     return true;
 }
@@ -567,7 +568,7 @@ grd_tensor *grd_iter_bind(struct grd_iter *it, const struct grd_planned *planned
     grd_tensor *result = spec->out;
     if (result == NULL)
         result = grd_new_planned(planned, planned->dtype, it->device);
-    else if (!has_sizes(result, planned) && !grd_resize_out(result, sizes))
+    else if (!has_sizes(result, planned) && !grd_resize_out(result, sizes, planned->strided ? planned->strides : NULL))
         return grd_failed;
     if (grd_is_failed(result) || it->device.type == GRD_DEVICE_META || it->numel == 0)
         return result;

@@ -609,9 +609,26 @@ bool grd_warn_resized(const grd_tensor *out, grd_dims sizes)
     return grd_warn(text);
 }
 
-bool grd_resize_out(grd_tensor *out, grd_dims sizes)
+/* True if elements with these strides fill memory without gaps. */
+static bool is_dense(grd_dims sizes, const int64_t *strides)
 {
-    return grd_warn_resized(out, sizes) && grd_resize(out, sizes);
+    int64_t last = 0;
+    for (int64_t i = 0; i < sizes.n; i++)
+        last += (sizes.data[i] - 1) * strides[i];
+    return last == grd_sizes_product(sizes.data, sizes.n) - 1;
+}
+
+bool grd_resize_like(grd_tensor *out, grd_dims sizes, const int64_t *strides)
+{
+    if (!grd_resize(out, sizes))
+        return false;
+    return strides == NULL || out->numel == 0 || !is_dense(sizes, strides) ||
+           grd_set_geometry(out, sizes, grd_dims_from(strides, sizes.n), out->offset);
+}
+
+bool grd_resize_out(grd_tensor *out, grd_dims sizes, const int64_t *strides)
+{
+    return grd_warn_resized(out, sizes) && grd_resize_like(out, sizes, strides);
 }
 
 void grd_mark_requires_grad(grd_tensor *t, bool requires_grad)

@@ -177,8 +177,10 @@ bool grd_resize(grd_tensor *t, grd_dims sizes);
 bool grd_set_geometry(grd_tensor *t, grd_dims sizes, grd_dims strides, int64_t offset);
 /* Warns, as PyTorch does, that an out= with elements has not the sizes of the result. False when the warning became an error. */
 bool grd_warn_resized(const grd_tensor *out, grd_dims sizes);
-/* grd_resize for an out= that a caller gave: with the warning. */
-bool grd_resize_out(grd_tensor *out, grd_dims sizes);
+/* grd_resize to the strides of a result, where those have no gaps. NULL: contiguous. */
+bool grd_resize_like(grd_tensor *out, grd_dims sizes, const int64_t *strides);
+/* The same for an out= that a caller gave: with the warning. */
+bool grd_resize_out(grd_tensor *out, grd_dims sizes, const int64_t *strides);
 
 static inline grd_tensor *grd_new_planned(const struct grd_planned *planned, grd_dtype dtype, grd_device device)
 {

@@ -74,9 +74,11 @@ bool grd_out_check_inputs(const grd_tensor *out, grd_tensors inputs)
     return true;
 }
 
-bool grd_out_resize(grd_tensor *out, grd_dims sizes, grd_dtype dtype, grd_device device)
+bool grd_out_resize(grd_tensor *out, const grd_tensor *result)
 {
-    return grd_out_check(out, dtype, device) && (grd_same_sizes(out, sizes) || grd_resize_out(out, sizes));
+    const grd_dims sizes = grd_sizes(result);
+    return grd_out_check(out, (grd_dtype)result->dtype, grd_device_of(result)) &&
+           (grd_same_sizes(out, sizes) || grd_resize_out(out, sizes, result->strides));
 }
 
 grd_tensor *grd_out_finish(grd_tensor *out, grd_tensor *result)
@@ -85,7 +87,7 @@ grd_tensor *grd_out_finish(grd_tensor *out, grd_tensor *result)
         return grd_failed;
     if (out == NULL || out == result)
         return result;
-    if (!grd_out_resize(out, grd_sizes(result), (grd_dtype)result->dtype, grd_device_of(result)))
+    if (!grd_out_resize(out, result))
         return grd_failed;
     return grd_copy_elements(out, result) ? out : grd_failed;
 }

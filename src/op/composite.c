@@ -59,7 +59,7 @@ static bool warn_resized(const grd_op *op, grd_tensors inputs, const grd_tensor 
 static grd_tensor *fill_out(grd_tensor *out, grd_tensor *value)
 {
     value = apart(out, value);
-    const bool fits = !grd_pending() && (grd_same_sizes(out, grd_sizes(value)) || grd_resize(out, grd_sizes(value)));
+    const bool fits = !grd_pending() && (grd_same_sizes(out, grd_sizes(value)) || grd_resize_like(out, grd_sizes(value), value->strides));
     return fits ? grd_copy_(out, value) : grd_failed;
 }
 

@@ -194,7 +194,7 @@ static bool move_to(grd_tensor *out, grd_tensor *result)
     if (out->dtype != result->dtype)
         return grd_raise(GRD_ERROR_NOT_IMPLEMENTED, "out= on this device must have dtype %s, not %s", grd_dtype_name(result->dtype),
                          grd_dtype_name(out->dtype));
-    return grd_out_resize(out, grd_sizes(result), (grd_dtype)result->dtype, grd_device_of(result)) && grd_transfer(out, result);
+    return grd_out_resize(out, result) && grd_transfer(out, result);
 }
 
 static void deliver(const struct grd_op *op, grd_tensor *out, const grd_value *args, grd_tensor **results, grd_value *ret_results)

@@ -164,3 +164,23 @@ def test_out_loses_nothing(name):
     assert gradus.equal(function(x, 0, out=out).real, function(x.double(), 0)) and not out.imag.any()
     out = gradus.zeros(2 if name.startswith("cum") else (), dtype=gradus.bfloat16)
     assert gradus.equal(function(x, 0, out=out), function(x, 0).bfloat16())
+
+
+RESIZED = """
+m.add(x, 1, out=o)|m.exp(x, out=o)|m.where(x > 0, x, x * 2, out=o)|m.mul(x, x[..., :1], out=o)|m.lerp(x, x, x, out=o)|m.sum(x, 0, out=o)|m.cumsum(x, 0, out=o)|m.matmul(x, x.transpose(1, 2), out=o)
+m.float_power(x.abs(), 2, out=o)|m.polygamma(1, x + 3, out=o)|m.diff(x, out=o)|m.msort(x, out=o)|m.sort(x, 0, out=(o, i))|m.frexp(x, out=(o, i.int()))|m.add(last, 1, out=o)|m.tril(x, out=o)|m.cat([x, x], out=o)
+m.linalg.inv(q, out=o)|m.linalg.cholesky(q @ q.mT, out=o)|m.linalg.solve(q, q, out=o)|m.linalg.lu_factor(q, out=(o, i.int()))|m.geqrf(q, out=(o, o.clone()))|m.linalg.qr(q, out=(o, o.clone()))|m.linalg.eigh(q @ q.mT, out=(o.clone(), o))
+""".replace("\n", "|").strip("|").split("|")
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("call", RESIZED)
+def test_an_out_that_is_resized_lies_as_the_result_does(call):
+    found = []
+    for m in (gradus, torch):
+        x = m.arange(24, dtype=m.float64).reshape(2, 3, 4).sin().transpose(0, 2)
+        names = {"m": m, "x": x, "q": m.eye(3, dtype=m.float64) * 2 + 0.1, "last": m.ones(2, 3, 4, 5, dtype=m.float64).to(memory_format=m.channels_last),
+                 "o": m.empty(0, dtype=m.float64), "i": m.empty(0, dtype=m.int64)}
+        eval(call, names)
+        found.append((tuple(names["o"].shape), names["o"].stride(), names["o"].tolist()))
+    assert found[0][:2] == found[1][:2] and gradus.allclose(gradus.tensor(found[0][2]).abs(), gradus.tensor(found[1][2]).abs())
