@@ -1,7 +1,7 @@
 /* Transcendental functions as branch-free inline bodies, which the compiler vectorises in any loop they stand in.
  * vm_exp(x) is by the type of x: float or double.
  *
- * Most float ones compute in float: vecmath_float.h. pow, sin and cos, and gelu where there is no fused multiply-add, compute in double
+ * Most float ones compute in float: vecmath_float.h. pow, sin and cos, and gelu and mish where there is no fused multiply-add, compute in double
  * with short polynomials (relative error about 2^-30) and round once: at most 0.6 ulp. The double ones use the classic reductions with
  * longer polynomials: at most 4 ulp.
  * A result may differ between levels in the last bit, since a level with fused multiply-add rounds less often; within a level it is
@@ -435,7 +435,7 @@ VM_INLINE double vm_mish_double(double x)
 }
 
 #ifndef __FMA__
-/* gelu for floats where products in two parts would cost more than doubles. e^(b^2) erfc(b) = p(u) / (b + 3), u = (b - 3) / (b + 3). */
+/* gelu and mish for floats where products in two parts would cost more than doubles. e^(b^2) erfc(b) = p(u) / (b + 3), u = (b - 3) / (b + 3). */
 VM_INLINE double vm_erfcx_short(double b)
 {
     static const double c[] = {1.0740069070899243,     -0.8833944533017201,     0.5902283577293508,     -0.31046724544195786,
@@ -456,6 +456,12 @@ VM_INLINE float vm_gelu_float(float x)
 VM_INLINE float vm_gelu_tanh_float(float x)
 {
     const double a = x, y = a / (1 + vm_exp_short(-1.5957691216057308 * vm_fma(0.044715 * a * a, a, a)));
+    return x > -INFINITY ? (float)y : NAN;
+}
+
+VM_INLINE float vm_mish_float(float x)
+{
+    const double a = x < -125 ? -125 : x, e = vm_exp_short(a < 20 ? a : 20), n = e * (e + 2), y = a * (n / (n + 2));
     return x > -INFINITY ? (float)y : NAN;
 }
 #endif
