@@ -7,7 +7,7 @@
 
 #include "kernel/table.h"
 
-enum { GRD_PATTERN = 16, GRD_REVERSE_SIZES = 4, GRD_LINE_LEAST = 256, GRD_LINE_MOST = 16384 };
+enum { GRD_PATTERN = 16, GRD_BYTES_SIZES = 4, GRD_LINE_LEAST = 256, GRD_LINE_MOST = 16384 };
 
 struct grd_bytes_kernels {
     /* Fills n > 0 bytes with a pattern of GRD_PATTERN; up to 63 more than those are written. */
@@ -15,7 +15,9 @@ struct grd_bytes_kernels {
     /* Copies n bytes, at least GRD_LINE_LEAST, from memory that does not overlap: call grd_copy_line. */
     void (*copy)(int64_t n, char *to, const char *from);
     /* to[i] = from[-i], for n elements of 1, 2, 4 and 8 bytes. */
-    void (*reverse[GRD_REVERSE_SIZES])(int64_t n, char *to, const char *from);
+    void (*reverse[GRD_BYTES_SIZES])(int64_t n, char *to, const char *from);
+    /* to[i] = from[2 * i], likewise. */
+    void (*every_other[GRD_BYTES_SIZES])(int64_t n, char *to, const char *from);
 };
 
 /* memcpy() for a line of a tensor, one of many that are copied one after the other. */

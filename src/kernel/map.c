@@ -20,12 +20,16 @@ INLINE void move(int64_t n, char *to, int64_t to_stride, const char *from, int64
         memcpy(to + i * to_stride, from + i * from_stride, (size_t)size);
 }
 
-INLINE void reverse(int64_t n, char *to, const char *from, int64_t size)
+/* To elements that lie one after the other. */
+INLINE void gather(int64_t n, char *to, const char *from, int64_t stride, int64_t size)
 {
-    if (size <= 8)
-        grd_kernels->bytes->reverse[size == 1 ? 0 : size == 2 ? 1 : size == 4 ? 2 : 3](n, to, from);
+    const int width = size == 1 ? 0 : size == 2 ? 1 : size == 4 ? 2 : 3;
+    if (size <= 8 && stride == -size)
+        grd_kernels->bytes->reverse[width](n, to, from);
+    else if (size <= 8 && stride == 2 * size)
+        grd_kernels->bytes->every_other[width](n, to, from);
     else
-        move(n, to, size, from, -size, size);
+        move(n, to, size, from, stride, size);
 }
 
 /* The memory may overlap. */
@@ -44,13 +48,11 @@ INLINE void copy(int64_t n, char *to, int64_t to_stride, const char *from, int64
         move(n, to, to_stride, from, from_stride, size);
     } else if (from_stride == size) {
         copy_line(to, from, n * size);
-    } else if (from_stride == -size) {
-        reverse(n, to, from, size);
     } else if (from_stride == 0 && n > 0) { /* nothing that is written changes a local */
         memcpy(element, from, (size_t)size);
         move(n, to, size, element, 0, size);
     } else {
-        move(n, to, size, from, from_stride, size);
+        gather(n, to, from, from_stride, size);
     }
 }
 
@@ -97,7 +99,7 @@ INLINE void copy_lines(int64_t lines, int64_t n, char *to, const int64_t *to_str
             memcpy(to, from, (size_t)(n * size));
     else if (to_strides[0] == size)
         for (const int64_t stride = from_strides[0]; lines > 0; lines--, to += to_line, from += from_line)
-            move(n, to, size, from, stride, size);
+            gather(n, to, from, stride, size);
     else
         for (; lines > 0; lines--, to += to_line, from += from_line)
             move(n, to, to_strides[0], from, from_strides[0], size);

@@ -1,4 +1,4 @@
-/* Conversions between all dtypes at every level, against a reference that goes through the widest types; every path the same bits. */
+/* Conversions between all dtypes at every level, against a reference that goes through the widest types; every path the same bits. Bytes moved as they are. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -8,6 +8,7 @@
 #include <math.h>
 
 #include "base/half.h"
+#include "kernel/bytes.h"
 #include "kernel_levels.h"
 
 /* An element as what it is: an integer (negative as two's complement, with its sign), or a complex number. */
@@ -258,6 +259,29 @@ static void test_every_path(void **state)
                     fail_msg("%s: %s to %s", table_of_level(level)->isa, grd_dtype_name(from), grd_dtype_name(to));
 }
 
+/* Every length and size, from memory that ends with the last element. */
+static void test_bytes_in_other_places(void **state)
+{
+    (void)state;
+    enum { MOST = 200 };
+    for (int level = 0; table_of_level(level) != NULL; level++)
+        for (int width = 0; width < GRD_BYTES_SIZES; width++)
+            for (int64_t n = 1; n < MOST; n++) {
+                const int64_t size = 1 << width, bytes = (2 * n - 1) * size;
+                char *from = malloc((size_t)bytes), *to = malloc((size_t)(n * size));
+                for (int64_t i = 0; i < bytes; i++)
+                    from[i] = (char)random_bits();
+                table_of_level(level)->bytes->every_other[width](n, to, from);
+                for (int64_t i = 0; i < n; i++)
+                    assert_memory_equal(to + i * size, from + 2 * i * size, (size_t)size);
+                table_of_level(level)->bytes->reverse[width](n, to, from + (n - 1) * size);
+                for (int64_t i = 0; i < n; i++)
+                    assert_memory_equal(to + i * size, from + (n - 1 - i) * size, (size_t)size);
+                free(from);
+                free(to);
+            }
+}
+
 static void test_tables(void **state)
 {
     (void)state;
@@ -273,6 +297,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_every_pair),
         cmocka_unit_test(test_every_path),
+        cmocka_unit_test(test_bytes_in_other_places),
         cmocka_unit_test(test_tables),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

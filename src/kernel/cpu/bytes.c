@@ -104,6 +104,80 @@ static void reverse_8(int64_t n, char *to, const char *from)
     reverse(n, to, from, 8);
 }
 
+/* ---- Every other element ---------------------------------------------------------------------------------------------------------------- */
+
+#define EVEN_2 0, 2
+#define EVEN_4 EVEN_2, 4, 6
+#define EVEN_8 EVEN_4, 8, 10, 12, 14
+#define EVEN_16 EVEN_8, 16, 18, 20, 22, 24, 26, 28, 30
+#define EVEN_32 EVEN_16, 32, 34, 36, 38, 40, 42, 44, 46, 48, 50, 52, 54, 56, 58, 60, 62
+#define EVEN_64                                                                                                                            \
+    EVEN_32, 64, 66, 68, 70, 72, 74, 76, 78, 80, 82, 84, 86, 88, 90, 92, 94, 96, 98, 100, 102, 104, 106, 108, 110, 112, 114, 116, 118,     \
+        120, 122, 124, 126
+#if defined(__AVX512BW__)
+#define EVEN_ONES EVEN_64
+#define EVEN_TWOS EVEN_32
+#define EVEN_FOURS EVEN_16
+#define EVEN_EIGHTS EVEN_8
+#elif defined(__AVX2__)
+#define EVEN_ONES EVEN_32
+#define EVEN_TWOS EVEN_16
+#define EVEN_FOURS EVEN_8
+#define EVEN_EIGHTS EVEN_4
+#else
+#define EVEN_ONES EVEN_16
+#define EVEN_TWOS EVEN_8
+#define EVEN_FOURS EVEN_4
+#define EVEN_EIGHTS EVEN_2
+#endif
+
+INLINE ones even_elements(ones first, ones second, int64_t size)
+{
+    if (size == 1)
+        return __builtin_shufflevector(first, second, EVEN_ONES);
+    if (size == 2)
+        return (ones)__builtin_shufflevector((twos)first, (twos)second, EVEN_TWOS);
+    if (size == 4)
+        return (ones)__builtin_shufflevector((fours)first, (fours)second, EVEN_FOURS);
+    return (ones)__builtin_shufflevector((eights)first, (eights)second, EVEN_EIGHTS);
+}
+
+/* What follows the last element may not be there to be read. */
+INLINE void every_other(int64_t n, char *to, const char *from, int64_t size)
+{
+    const int64_t lanes = VECTOR / size;
+    int64_t i = 0;
+    for (; i + lanes < n; i += lanes) {
+        ones first, second;
+        memcpy(&first, from + 2 * i * size, VECTOR);
+        memcpy(&second, from + 2 * i * size + VECTOR, VECTOR);
+        first = even_elements(first, second, size);
+        memcpy(to + i * size, &first, VECTOR);
+    }
+    for (; i < n; i++)
+        memcpy(to + i * size, from + 2 * i * size, (size_t)size);
+}
+
+static void every_other_1(int64_t n, char *to, const char *from)
+{
+    every_other(n, to, from, 1);
+}
+
+static void every_other_2(int64_t n, char *to, const char *from)
+{
+    every_other(n, to, from, 2);
+}
+
+static void every_other_4(int64_t n, char *to, const char *from)
+{
+    every_other(n, to, from, 4);
+}
+
+static void every_other_8(int64_t n, char *to, const char *from)
+{
+    every_other(n, to, from, 8);
+}
+
 /* ---- Lines ------------------------------------------------------------------------------------------------------------------------------ */
 
 INLINE void copy_vector(char *to, const char *from)
@@ -138,4 +212,7 @@ static void copy(int64_t n, char *to, const char *from)
 
 extern const struct grd_bytes_kernels GRD_AT_LEVEL(grd_bytes_kernels);
 const struct grd_bytes_kernels GRD_AT_LEVEL(grd_bytes_kernels) = {
-    .fill = fill, .copy = copy, .reverse = {reverse_1, reverse_2, reverse_4, reverse_8}};
+    .fill = fill,
+    .copy = copy,
+    .reverse = {reverse_1, reverse_2, reverse_4, reverse_8},
+    .every_other = {every_other_1, every_other_2, every_other_4, every_other_8}};
