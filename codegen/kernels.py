@@ -36,8 +36,13 @@ LIGHT_BLOCK = """
 """
 
 BITS = """
-    static inline T ${kernel}_${operator}_bits(T x) { return (T)($bits); }
-    static void ${operator}_block(int64_t n, char *const *data, __attribute__((unused)) const void *params) { map_bits(n, data, ${kernel}_${operator}_bits); }
+    static void ${operator}_block(int64_t n, char *const *data, __attribute__((unused)) const void *params)
+    {
+        T *made = (T *)data[0];
+        $inputs
+        IN_PLACE for (int64_t i = 0; i < n; i++)
+            made[i] = (T)($bits);
+    }
 """
 
 BLOCK_OF_ITS_OWN = """
@@ -95,6 +100,15 @@ def bodies_of(operator, dtypes, operators):
     return f"{text}#endif\n" if text.startswith("#") else text
 
 
+def declared(operator, element):
+    """The declarations of the operands of a loop, those of one type together."""
+    operands = {}
+    for place, a in enumerate((a for a in operator.args if a.is_tensor), 1):
+        t = "uint8_t" if operator.mask and place == 1 else element
+        operands.setdefault(t, []).append(f"*{a.name}_data = (const {t} *)data[{place}]")
+    return "\n".join(f"const {t} {', '.join(names)};" for t, names in operands.items())
+
+
 def plain_block(operator, body):
     """The loop of a kernel without numbers."""
     if operator.light:
@@ -105,7 +119,8 @@ def plain_block(operator, body):
 def half_block(operator, operators):
     """The loop of a kernel of a half type, or of bfloat16 alone: float16 is converted faster by calls of the machine's instructions, between which float32's kernel is called."""
     if operator.bits:
-        return fill(BITS, operator=operator.c_name, kernel=operator.kernel, bits=operator.bits)
+        letters = {word: f"{name}_data[i]" for name, word in expression.words(operator).items()}
+        return fill(BITS, operator=operator.c_name, inputs=declared(operator, "T"), bits=re.sub(r"\b[xyz]\b", lambda word: letters[word[0]], operator.bits))
     return f"#if GRD_IS_BFLOAT16\n{bodies_of(operator, {'float'}, operators)}{plain_block(operator, f'{operator.kernel}_{operator.c_name}')}#endif\n"
 
 
@@ -117,15 +132,10 @@ def block(operator, operators):
     if not (operator.mask or any(a.kind in ctype.NUMBERS for a in operator.args)):
         plain = plain_block(operator, body)
         return bodies(operator, operators) + own + (where(rest, plain) if own else plain)
-    inputs = [("uint8_t" if operator.mask and i == 0 else "C", f"{a.name}_data") for i, a in enumerate(a for a in operator.args if a.is_tensor)]
-    declared = {}  # type -> its operands, which are declared together
-    for place, (t, name) in enumerate(inputs, 1):
-        declared.setdefault(t, []).append(f"*{name} = (const {t} *)data[{place}]")
     numbers = [f"number_{i}" for i in range(sum(a.kind in ctype.NUMBERS for a in operator.args))]
     scalar = fill(BLOCK, operator=operator.c_name, body=body, result="uint8_t" if operator.gives_bool else "C",
                 numbers="\n".join(f"const C {name} = param(params, {i});" for i, name in enumerate(numbers)),
-                inputs="\n".join(f"const {t} {', '.join(names)};" for t, names in declared.items()),
-                words=", ".join([f"{name}[i]" for _, name in inputs] + numbers))
+                inputs=declared(operator, "C"), words=", ".join([f"{a.name}_data[i]" for a in operator.args if a.is_tensor] + numbers))
     return bodies(operator, operators) + own + (where(rest, scalar) if own else scalar)
 
 
@@ -158,7 +168,7 @@ def rows_file(kind, members, operators):
         groups.setdefault(condition(operator.dtypes), []).append(operator)
     text, rows = BANNER.format("schema") + f'#include "gen/{kind}_kernels.h"\n\n', ""
     text += sizes_enum([o for o in members if o.kernel == kind])
-    halves = [o for o in members if o.kernel == kind and (o.light or o.bits)] if kind != "ternary" else []
+    halves = [o for o in members if o.kernel == kind and (o.light or o.bits)]
     if halves:
         text += f"\n#if GRD_IS_HALF\n{''.join(half_block(o, operators) for o in halves)}#else\n"
         rows += "#if GRD_IS_HALF\n" + "".join(row(o, False) if o.bits else f"#if GRD_IS_BFLOAT16\n{row(o, o.light)}#endif\n" for o in halves) + "#else\n"

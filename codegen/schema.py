@@ -101,8 +101,8 @@ class Operator:
     refuse: dict = field(default_factory=dict)  # a category without kernels -> (error code, text), where PyTorch says more than that there is none
     number: str = None  # the entry whose kernel runs where the last input is a number for tensors of a half type, which is not rounded to that type
     block: frozenset = frozenset()  # categories for which the body of the kernel takes n contiguous elements, not one
-    light: bool = False  # its arithmetic takes less time than moving the elements: it has loops of its own for large results and operands that are one element and, with one or two tensors, for bfloat16
-    bits: str = None  # the kernel of half types: a C expression of the bits of x
+    light: bool = False  # its arithmetic takes less time than moving the elements: it has loops of its own for large results and operands that are one element, and for bfloat16
+    bits: str = None  # the kernel of half types: a C expression of the bits of x, y and z
     expr: str = None  # what it does to an element: expression.py
     body: dict = field(default_factory=dict)  # category -> the scalar body of the kernel, a C expression
     save: str = "self"  # in which a derived gradient is said; or "result"
@@ -329,10 +329,8 @@ def read_operator(name, entry, file, lines):
             fail(f"a {kernel} kernel takes {KERNELS[kernel]} tensors", "sig")
         if "block" in entry and (kernel != "unary" or len(args) > 1):
             fail("a body for blocks takes one tensor and nothing else", "block")
-        if ("light" in entry or "bits" in entry) and (len(args) > KERNELS[kernel] or entry["type"] not in ("promote", "float") or {"block", "mask"} & set(entry)):
+        if ("light" in entry or "bits" in entry) and (len(args) > KERNELS[kernel] or entry["type"] not in ("promote", "float") or "block" in entry or {"light", "mask"} <= set(entry)):
             fail("a kernel with loops of its own has tensors and nothing else, and its results are of their dtype", "light" if "light" in entry else "bits")
-        if "bits" in entry and kernel != "unary":
-            fail("bits are those of one tensor", "bits")
     elif "body" in entry:
         fail("body is that of a kernel", "body")
     if "law" in entry:

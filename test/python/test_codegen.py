@@ -92,7 +92,6 @@ def test_formulas_are_said_in_public_operators():
      "family.toml:13: [a] a body for blocks takes one tensor"),
     ('[a]\nsig = "(Tensor self, Tensor other) -> Tensor"\ndoc = "x"\ntype = "compare"\nkernel = "binary"\nlight = true\n',
      "family.toml:13: [a] a kernel with loops of its own"),
-    ('[a]\nsig = "(Tensor self, Tensor other) -> Tensor"\ndoc = "x"\ntype = "promote"\nkernel = "binary"\nbits = "x"\n', "family.toml:13: [a] bits are those of one tensor"),
     ('[a]\nsig = "(Tensor self, Scalar n) -> Tensor"\ndoc = "x"\ntype = "promote"\nkernel = "unary"\nbits = "x"\n', "family.toml:13: [a] a kernel with loops of its own"),
     ('[a]\nsig = "(Tensor self) -> Tensor"\ndoc = "x"\ntype = "float"\nkernel = "unary"\ngrad = "none"\n', "[a] type = \"float\" computes with floating numbers"),
     ('[a]\nsig = "(Tensor self) -> Tensor"\ndoc = "x"\ncomposite = true\nbody = "x"\n', "family.toml:12: [a] body is that of a kernel"),

@@ -51,29 +51,39 @@ static void test_every_path(void **state)
 }
 
 /* What bfloat16 has kernels of its own for is the same as converted, computed in float32 and rounded. */
+static void compare_bfloat16(const struct grd_map_kernel *const *rows, int count, int where)
+{
+    enum { COUNT = 1 << 16 };
+    static uint16_t x[COUNT], y[COUNT], z[COUNT], made[COUNT], expected[COUNT];
+    static uint8_t condition[COUNT];
+    int kernels = 0;
+    for (int i = 0; i < COUNT; i++) {
+        random_element(GRD_BFLOAT16, (char *)&x[i]);
+        random_element(GRD_BFLOAT16, (char *)&y[i]);
+        random_element(GRD_BFLOAT16, (char *)&z[i]);
+        random_element(GRD_BOOL, (char *)&condition[i]);
+    }
+    for (int kernel = 0; kernel < count; kernel++) {
+        char *const first = kernel == where ? (char *)condition : (char *)x;
+        const int64_t strides[] = {2, kernel == where ? 1 : 2, 2, 2};
+        if (rows[GRD_BFLOAT16][kernel].block == NULL)
+            continue;
+        const struct grd_map own = map_of(rows, GRD_BFLOAT16, kernel, NULL), other = converted_map(rows, GRD_BFLOAT16, kernel, NULL);
+        grd_map(COUNT, (char *const[]){(char *)made, first, (char *)y, (char *)z}, strides, &own);
+        grd_map(COUNT, (char *const[]){(char *)expected, first, (char *)y, (char *)z}, strides, &other);
+        assert_memory_equal(made, expected, sizeof made);
+        kernels++;
+    }
+    assert_true(kernels > 0);
+}
+
 static void test_bfloat16(void **state)
 {
     (void)state;
-    enum { COUNT = 1 << 16 };
-    static uint16_t x[COUNT], y[COUNT], made[COUNT], expected[COUNT];
-    int kernels = 0;
-    for (int i = 0; i < COUNT; i++) {
-        x[i] = (uint16_t)i;
-        y[i] = (uint16_t)random_bits();
+    for (int level = 0; table_of_level(level) != NULL; level++) {
+        compare_bfloat16(table_of_level(level)->binary, GRD_BINARY_COUNT, -1);
+        compare_bfloat16(table_of_level(level)->ternary, GRD_TERNARY_COUNT, GRD_TERNARY_HIDDEN_WHERE);
     }
-    char *const found_data[] = {(char *)made, (char *)x, (char *)y}, *const expected_data[] = {(char *)expected, (char *)x, (char *)y};
-    for (int level = 0; table_of_level(level) != NULL; level++)
-        for (int kernel = 0; kernel < GRD_BINARY_COUNT; kernel++) {
-            const struct grd_map_kernel *const *rows = table_of_level(level)->binary;
-            if (rows[GRD_BFLOAT16][kernel].block == NULL)
-                continue;
-            const struct grd_map own = map_of(rows, GRD_BFLOAT16, kernel, NULL), other = converted_map(rows, GRD_BFLOAT16, kernel, NULL);
-            grd_map(COUNT, found_data, (const int64_t[]){2, 2, 2}, &own);
-            grd_map(COUNT, expected_data, (const int64_t[]){2, 2, 2}, &other);
-            assert_memory_equal(made, expected, sizeof made);
-            kernels++;
-        }
-    assert_true(kernels > 0);
 }
 
 static int64_t floor_quotient(int64_t x, int64_t y)

@@ -50,15 +50,6 @@ INLINE void map_1(int64_t n, char *const *data, C (*body)(C))
         made[i] = store(body(load(x[i])));
 }
 
-INLINE void map_bits(int64_t n, char *const *data, T (*body)(T))
-{
-    T *made = (T *)data[0];
-    const T *x = (const T *)data[1];
-    IN_PLACE
-    for (int64_t i = 0; i < n; i++)
-        made[i] = body(x[i]);
-}
-
 INLINE void map_2(int64_t n, char *const *data, C (*body)(C, C))
 {
     T *made = (T *)data[0];
@@ -89,11 +80,11 @@ INLINE void test_2(int64_t n, char *const *data, bool (*body)(C, C))
 
 INLINE void map_3(int64_t n, char *const *data, C (*body)(C, C, C))
 {
-    C *made = (C *)data[0];
-    const C *x = (const C *)data[1], *y = (const C *)data[2], *z = (const C *)data[3];
+    T *made = (T *)data[0];
+    const T *x = (const T *)data[1], *y = (const T *)data[2], *z = (const T *)data[3];
     IN_PLACE
     for (int64_t i = 0; i < n; i++)
-        made[i] = body(x[i], y[i], z[i]);
+        made[i] = store(body(load(x[i]), load(y[i]), load(z[i])));
 }
 
 /* ---- Light kernels: map_1, map_2 and map_3, or line by line ---------------------------------------------------------------------------- */
@@ -208,15 +199,20 @@ INLINE void light_2(int64_t n, char *const *data, const struct grd_light_call *c
         lines_2(n, made, x, y, FAR_PART, FAR_PART, false, body);
 }
 
-INLINE void lines_3(int64_t n, T *made, const struct line_source *x, const int round, const int width, bool past, C (*body)(C, C, C))
+/* `numbers`: the second and the third operand where both are one element, which is then converted once; otherwise NULL. */
+INLINE void lines_3(int64_t n, T *made, const struct line_source *x, const C *numbers, const int width, bool past, C (*body)(C, C, C))
 {
-    for (int64_t i = 0; i < n; i += round) {
+    for (int64_t i = 0; i < n; i += OF_LINE) {
         const T *x_line = line_at(&x[0], i), *y_line = line_at(&x[1], i), *z_line = line_at(&x[2], i);
-        UNROLLED for (int begin = 0; begin < round; begin += width)
+        UNROLLED for (int begin = 0; begin < OF_LINE; begin += width)
         {
             T part[OF_LINE];
-            LANEWISE for (int k = 0; k < width; k++) part[k] =
-                store(body(load(x_line[begin + k]), load(y_line[begin + k]), load(z_line[begin + k])));
+            LANEWISE for (int k = 0; k < width; k++)
+            {
+                const C y = numbers != NULL ? numbers[0] : load(y_line[begin + k]),
+                        z = numbers != NULL ? numbers[1] : load(z_line[begin + k]);
+                part[k] = store(body(load(x_line[begin + k]), y, z));
+            }
             write_part(made + i + begin, part, width, past);
         }
     }
@@ -233,14 +229,16 @@ INLINE void light_3(int64_t n, char *const *data, const struct grd_light_call *c
     T *made = (T *)data[0];
     const struct line_source x[] = {source_of(data[1], call->element[0]), source_of(data[2], call->element[1]),
                                     source_of(data[3], call->element[2])};
-    if (call->stores == GRD_STORES_NEAR)
-        lines_3(n, made, x, OF_LINE, OF_LINE, false, body);
-    else if (call->stores == GRD_STORES_PAST)
-        lines_3(n, made, x, FAR_PART, FAR_PART, true, body);
-    else if (has_element(call))
-        lines_3(n, made, x, OF_LINE, FAR_PART, false, body);
+    const C numbers[] = {load(x[1].data[0]), load(x[2].data[0])};
+    const bool past = call->stores == GRD_STORES_PAST;
+    if (x[1].places != 0 || x[2].places != 0)
+        lines_3(n, made, x, NULL, FAR_PART, past, body);
+    else if (past)
+        lines_3(n, made, x, numbers, FAR_PART, true, body);
+    else if (call->stores == GRD_STORES_NEAR)
+        lines_3(n, made, x, numbers, OF_LINE, false, body);
     else
-        lines_3(n, made, x, FAR_PART, FAR_PART, false, body);
+        lines_3(n, made, x, numbers, FAR_PART, false, body);
 }
 
 /* The number at `index` among those of the operator. Not inline: there are many loops, and a call for each number is little. */
