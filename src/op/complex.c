@@ -39,7 +39,7 @@ bool plan_hidden_neg_view(struct grd_view *v, grd_tensor *self)
 
 grd_tensor *op_resolve_conj(grd_tensor *self)
 {
-    return grd_is_conj(self) ? grd_clone(self) : self;
+    return grd_is_conj(self) ? grd_conj_physical(grd_conj(self)) : self;
 }
 
 grd_tensor *op_resolve_neg(grd_tensor *self)

@@ -20,7 +20,7 @@ grd_tensor *op_abs(grd_tensor *out, grd_tensor *self)
         return grd_op_unary(out, self, &elementwise_hidden_abs, NULL);
     if (out == self)
         return grd_fail(GRD_ERROR_RUNTIME, "In-place abs is not supported for complex tensors.");
-    grd_tensor *modulus = grd_hidden_modulus(self);
+    grd_tensor *modulus = grd_hypot(grd_real(self), grd_imag(self));
     return grd_out_finish(out, out == NULL ? grd_composite_like(modulus, self) : modulus);
 }
 

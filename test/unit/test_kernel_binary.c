@@ -278,6 +278,44 @@ static void test_pow(void **state)
     }
 }
 
+/* Lengths and angles of points: near each other, far apart, anywhere, too small or too large for squares. */
+static void test_hypot_and_atan2(void **state)
+{
+    (void)state;
+    static const double specials[] = {
+        0.0, -0.0, 1, -1, INFINITY, -INFINITY, NAN, 0x1p-1074, -0x1p-149, 0x1.fffffep127, 0x1.fffffffffffffp1023, -2.5};
+    enum { SPECIALS = sizeof specials / sizeof *specials, COUNT = SPECIALS * SPECIALS + 40000 };
+    static double x[COUNT], y[COUNT], z[COUNT];
+    static float x_float[COUNT], y_float[COUNT], z_float[COUNT];
+    for (int i = 0; i < COUNT; i++) {
+        const int spread = i % 4 == 0 ? 4 : i % 4 == 1 ? 60 : 1074, base = i % 4 == 3 ? -1070 : 0;
+        x[i] = i < SPECIALS * SPECIALS ? specials[i / SPECIALS]
+                                       : ldexp((double)(int64_t)random_bits(), base - 63 + (int)(random_bits() % (unsigned)spread));
+        y[i] = i < SPECIALS * SPECIALS ? specials[i % SPECIALS]
+                                       : ldexp((double)(int64_t)random_bits(), base - 63 + (int)(random_bits() % (unsigned)spread));
+        x_float[i] = (float)x[i];
+        y_float[i] = (float)y[i];
+    }
+    static const int kernels[] = {GRD_BINARY_HYPOT, GRD_BINARY_ATAN2};
+    static long double (*const functions[])(long double, long double) = {hypotl, atan2l};
+    for (int level = 0; table_of_level(level) != NULL; level++)
+        for (int k = 0; k < 2; k++) {
+            const struct grd_kernel_table *table = table_of_level(level);
+            call_map(&table->binary[GRD_FLOAT64][kernels[k]], COUNT, (char *[]){(char *)z, (char *)x, (char *)y}, (int64_t[]){8, 8, 8},
+                     NULL);
+            call_map(&table->binary[GRD_FLOAT32][kernels[k]], COUNT, (char *[]){(char *)z_float, (char *)x_float, (char *)y_float},
+                     (int64_t[]){4, 4, 4}, NULL);
+            for (int i = 0; i < COUNT; i++) {
+                const long double exact = functions[k](x[i], y[i]), exact_float = functions[k](x_float[i], y_float[i]);
+                if (!(distance(z[i], exact, (double)exact, 53, -1021) <= 0.8))
+                    fail_msg("%s: kernel %d of %a, %a: %a, not %La", table->isa, kernels[k], x[i], y[i], z[i], exact);
+                if (!(distance(z_float[i], exact_float, (float)exact_float, 24, -125) <= 0.501))
+                    fail_msg("%s: kernel %d of %a, %a: %a, not %La", table->isa, kernels[k], x_float[i], y_float[i], z_float[i],
+                             exact_float);
+            }
+        }
+}
+
 static void test_complex(void **state)
 {
     (void)state;
@@ -342,9 +380,11 @@ static void test_bool(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_every_path),    cmocka_unit_test(test_bfloat16),  cmocka_unit_test(test_int8),
-        cmocka_unit_test(test_wide_integers), cmocka_unit_test(test_nan_rules), cmocka_unit_test(test_float_division),
-        cmocka_unit_test(test_pow),           cmocka_unit_test(test_complex),   cmocka_unit_test(test_ternary),
+        cmocka_unit_test(test_every_path), cmocka_unit_test(test_bfloat16),
+        cmocka_unit_test(test_int8),       cmocka_unit_test(test_wide_integers),
+        cmocka_unit_test(test_nan_rules),  cmocka_unit_test(test_float_division),
+        cmocka_unit_test(test_pow),        cmocka_unit_test(test_hypot_and_atan2),
+        cmocka_unit_test(test_complex),    cmocka_unit_test(test_ternary),
         cmocka_unit_test(test_bool),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

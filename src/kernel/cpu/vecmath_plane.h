@@ -1,0 +1,73 @@
+/* The length and the angle of the point (x, y); like the rest of vecmath.h branch-free and inline. Floats compute in double and round once: at most 0.501 ulp.
+ * Doubles have what rounding took off the squares, the root and the quotient put back: at most 1 ulp. Special values are the C standard's. */
+#ifndef GRD_KERNEL_VECMATH_PLANE_H
+#define GRD_KERNEL_VECMATH_PLANE_H
+
+#include "kernel/cpu/vecmath.h"
+
+/* ---- hypot --------------------------------------------------------------------------------------------------------------------- */
+VM_INLINE float vm_hypot_float(float x, float y)
+{
+    const double a = x, b = y;
+    const bool infinite = (vm_abs_float(x) == INFINITY) | (vm_abs_float(y) == INFINITY);
+    return infinite ? INFINITY : (float)sqrt(a * a + b * b);
+}
+
+/* Numbers near the ends of the range are scaled by a power of two. */
+VM_INLINE double vm_hypot_double(double x, double y)
+{
+    const double ax = vm_abs(x), ay = vm_abs(y), unscaled = ax > ay ? ax : ay;
+    const double scale = unscaled > 0x1p500 ? 0x1p-600 : unscaled < 0x1p-400 ? 0x1p600 : 1;
+    const double inverse = unscaled > 0x1p500 ? 0x1p600 : unscaled < 0x1p-400 ? 0x1p-600 : 1;
+    const double large = unscaled * scale, small = (ax > ay ? ay : ax) * scale;
+    const double first = large * large, second = small * small, sum = first + second, root = sqrt(sum);
+    const double lost = (first - sum) + second + vm_product_error(large, large, first) + vm_product_error(small, small, second);
+    const double square = root * root, error = (sum - square) - vm_product_error(root, root, square) + lost;
+    const double nearer = root > 0 ? root + error / (2 * root) : root;
+    return (ax == INFINITY) | (ay == INFINITY) ? INFINITY : nearer * inverse;
+}
+
+/* ---- atan2 --------------------------------------------------------------------------------------------------------------------------- */
+/* With t = min / max of |x| and |y|, atan(t) is u + u^3 p(u^2) for u = t, or pi/4 more for u = (t - 1) / (t + 1) where that is nearer to 0; the angle is a multiple of
+ * pi/4, and that added or taken away. `exact`: the rounding errors of u and of the multiple are put back. */
+VM_INLINE double vm_angle(double y, double x, bool exact)
+{
+    static const double c[] = {-0x1.555555555553dp-2, 0x1.999999999586dp-3, -0x1.24924922ad6ap-3,  0x1.c71c70e60fc66p-4,
+                               -0x1.745cf8dc11953p-4, 0x1.3b111910327f2p-4, -0x1.10ebb789b1f1ap-4, 0x1.df0f3e5e68cecp-5,
+                               -0x1.9cd27cf72abd3p-5, 0x1.37d4f9eaa3854p-5, -0x1.2568e0e2d714ep-6};
+    const double ax = vm_abs(x), ay = vm_abs(y);
+    const bool steep = ay > ax, left = vm_copysign(1, x) < 0;
+    const double large = steep ? ay : ax, small = steep ? ax : ay, scale = large > 0x1p1000 ? 0x1p-100 : large < 0x1p-900 ? 0x1p600 : 1;
+    const double infinite = small == INFINITY ? 1 : 0;
+    const double far = large == INFINITY ? 1 : large * scale, near = large == INFINITY ? infinite : small * scale;
+    const bool middle = near > far * 0x1.a827999fcef32p-2;
+    const double top = middle ? near - far : near, bottom = middle ? near + far : far == 0 ? 1 : far, u = top / bottom;
+    const double z = u * u, tail = u * z * vm_poly(c, 11, z);
+    double low = 0;
+    if (exact) {
+        const double product = u * bottom, top_error = middle ? (near - (top + far)) : 0, bottom_error = middle ? near - (bottom - far) : 0;
+        const double error = ((top - product) - vm_product_error(u, bottom, product) + top_error - u * bottom_error) / bottom;
+        low = near > 0x1p-960 ? error : 0; /* of less, the parts of the product would be lost */
+    }
+    /* Of pi/4: 0, 1 or 2 to the right, 4, 3 or 2 to the left. */
+    const double right_part = middle ? 1 : steep ? 2 : 0, part = left ? 4 - right_part : right_part;
+    const double multiple = part == 3 ? 0x1.2d97c7f3321d2p+1 : part * 0x1.921fb54442d18p-1, rest = part == 3 ? 0x1.a79394c9e8a0ap-54 : part * 0x1.1a62633145c07p-55;
+    const bool less = steep != left;
+    const double v = less ? -u : u, v_tail = less ? -(tail + low) : tail + low, angle = multiple + (v + (v_tail + rest));
+    return (x == x) & (y == y) ? vm_copysign(angle, y) : NAN;
+}
+
+VM_INLINE float vm_atan2_float(float y, float x)
+{
+    return (float)vm_angle(y, x, false);
+}
+
+VM_INLINE double vm_atan2_double(double y, double x)
+{
+    return vm_angle(y, x, true);
+}
+
+#define vm_hypot(x, y) _Generic((x), float : vm_hypot_float, double : vm_hypot_double)(x, y)
+#define vm_atan2(y, x) _Generic((x), float : vm_atan2_float, double : vm_atan2_double)(y, x)
+
+#endif
