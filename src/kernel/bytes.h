@@ -18,6 +18,8 @@ struct grd_bytes_kernels {
     void (*reverse[GRD_BYTES_SIZES])(int64_t n, char *to, const char *from);
     /* to[i] = from[2 * i], likewise. */
     void (*every_other[GRD_BYTES_SIZES])(int64_t n, char *to, const char *from);
+    /* data: pairs, the first elements, the second ones, likewise, except bytes. */
+    grd_loop_kernel *pair[GRD_BYTES_SIZES];
 };
 
 /* memcpy() for a line of a tensor, one of many that are copied one after the other. */

@@ -16,8 +16,7 @@ enum { WIDEST = 16 };
 /* Strides and size are constants where this is inlined, as far as the caller knows them. */
 INLINE void move(int64_t n, char *to, int64_t to_stride, const char *from, int64_t from_stride, int64_t size)
 {
-    for (int64_t i = 0; i < n; i++)
-        memcpy(to + i * to_stride, from + i * from_stride, (size_t)size);
+    BY_FOUR for (int64_t i = 0; i < n; i++) memcpy(to + i * to_stride, from + i * from_stride, (size_t)size);
 }
 
 /* To elements that lie one after the other. */

@@ -2,6 +2,8 @@
 #include <math.h>
 
 #include "gen/uses/op/complex.h"
+#include "kernel/bytes.h"
+#include "kernel/index.h"
 #include "op/copy.h"
 #include "op/formula.h"
 #include "op/plan.h"
@@ -132,18 +134,18 @@ bool plan_complex(struct grd_plan *p, grd_tensor *real, grd_tensor *imag)
            grd_iter_plan_result(grd_tensors(real, imag), grd_dtype_to_complex(dtype), &p->planned[p->nresults++]);
 }
 
-/* Each part, broadcast, is copied to every other number. */
 void run_complex(const struct grd_plan *p, grd_tensor *real, grd_tensor *imag)
 {
-    const grd_tensor *result = p->results[0], *const parts[] = {real, imag};
-    int64_t strides[2][GRD_MAX_DIMS];
-    for (int i = 0; i < result->ndim; i++)
-        strides[0][i] = 2 * result->strides[i];
-    for (int part = 0; part < 2; part++) {
-        const grd_tensor from = grd_spread(parts[part], result, strides[1]);
-        grd_tensor to = grd_part_of(result, result->data + part * from.itemsize, result->sizes, strides[0]);
-        to.dtype = from.dtype;
-        to.itemsize = from.itemsize;
-        grd_copy_strided(&to, &from);
+    const grd_tensor *result = p->results[0];
+    int64_t strides[3][GRD_MAX_DIMS];
+    const grd_tensor x = grd_spread(real, result, strides[1]), y = grd_spread(imag, result, strides[2]);
+    for (int k = 0; k < result->ndim; k++) {
+        strides[0][k] = grd_byte_stride(result, k);
+        strides[1][k] = grd_byte_stride(&x, k);
+        strides[2][k] = grd_byte_stride(&y, k);
     }
+    struct grd_iter it;
+    grd_iter_raw(&it, grd_sizes(result), 3, (char *const[]){result->data, x.data, y.data},
+                 (const int64_t *const[]){strides[0], strides[1], strides[2]});
+    grd_iter_run(&it, grd_kernels->bytes->pair[grd_index_size(x.itemsize)], NULL);
 }

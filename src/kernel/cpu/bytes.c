@@ -6,7 +6,7 @@
 #include "kernel/cpu/level.h"
 #include "kernel/cpu/loop.h"
 
-enum { LINE = 64 }; /* of the cache */
+enum { LINE = 64, FETCHED = 512 }; /* of the cache; bytes ahead */
 
 /* ---- Patterns --------------------------------------------------------------------------------------------------------------------- */
 
@@ -142,13 +142,14 @@ INLINE ones even_elements(ones first, ones second, int64_t size)
     return (ones)__builtin_shufflevector((eights)first, (eights)second, EVEN_EIGHTS);
 }
 
-/* What follows the last element may not be there to be read. */
+/* What follows the last element may not be there to be read. Between calls for pieces of a line the hardware stops reading ahead. */
 INLINE void every_other(int64_t n, char *to, const char *from, int64_t size)
 {
     const int64_t lanes = VECTOR / size;
     int64_t i = 0;
     for (; i + lanes < n; i += lanes) {
         ones first, second;
+        UNROLLED for (int k = 0; k < 2 * VECTOR; k += LINE) __builtin_prefetch(from + 2 * i * size + FETCHED + k);
         memcpy(&first, from + 2 * i * size, VECTOR);
         memcpy(&second, from + 2 * i * size + VECTOR, VECTOR);
         first = even_elements(first, second, size);
@@ -176,6 +177,45 @@ static void every_other_4(int64_t n, char *to, const char *from)
 static void every_other_8(int64_t n, char *to, const char *from)
 {
     every_other(n, to, from, 8);
+}
+
+/* ---- Pairs ---------------------------------------------------------------------------------------------------------------------------- */
+
+INLINE void pair(int64_t n, char *const *data, const int64_t *strides, int64_t size)
+{
+    char *to = data[0];
+    const char *x = data[1], *y = data[2];
+    const int64_t to_stride = strides[0], x_stride = strides[1], y_stride = strides[2];
+    if (to_stride == 2 * size && x_stride == size && y_stride == size) {
+        IN_PLACE
+        for (int64_t i = 0; i < n; i++) {
+            memcpy(to + 2 * i * size, x + i * size, (size_t)size);
+            memcpy(to + (2 * i + 1) * size, y + i * size, (size_t)size);
+        }
+        return;
+    }
+    for (int64_t i = 0; i < n; i++) {
+        memcpy(to + i * to_stride, x + i * x_stride, (size_t)size);
+        memcpy(to + i * to_stride + size, y + i * y_stride, (size_t)size);
+    }
+}
+
+static void pair_2(int64_t n, char *const *data, const int64_t *strides, const void *params)
+{
+    (void)params;
+    pair(n, data, strides, 2);
+}
+
+static void pair_4(int64_t n, char *const *data, const int64_t *strides, const void *params)
+{
+    (void)params;
+    pair(n, data, strides, 4);
+}
+
+static void pair_8(int64_t n, char *const *data, const int64_t *strides, const void *params)
+{
+    (void)params;
+    pair(n, data, strides, 8);
 }
 
 /* ---- Lines ------------------------------------------------------------------------------------------------------------------------------ */
@@ -215,4 +255,5 @@ const struct grd_bytes_kernels GRD_AT_LEVEL(grd_bytes_kernels) = {
     .fill = fill,
     .copy = copy,
     .reverse = {reverse_1, reverse_2, reverse_4, reverse_8},
-    .every_other = {every_other_1, every_other_2, every_other_4, every_other_8}};
+    .every_other = {every_other_1, every_other_2, every_other_4, every_other_8},
+    .pair = {NULL, pair_2, pair_4, pair_8}};

@@ -51,7 +51,8 @@ VM_INLINE double vm_angle(double y, double x, bool exact)
     }
     /* Of pi/4: 0, 1 or 2 to the right, 4, 3 or 2 to the left. */
     const double right_part = middle ? 1 : steep ? 2 : 0, part = left ? 4 - right_part : right_part;
-    const double multiple = part == 3 ? 0x1.2d97c7f3321d2p+1 : part * 0x1.921fb54442d18p-1, rest = part == 3 ? 0x1.a79394c9e8a0ap-54 : part * 0x1.1a62633145c07p-55;
+    const double multiple = part == 3 ? 0x1.2d97c7f3321d2p+1 : part * 0x1.921fb54442d18p-1,
+                 rest = part == 3 ? 0x1.a79394c9e8a0ap-54 : part * 0x1.1a62633145c07p-55;
     const bool less = steep != left;
     const double v = less ? -u : u, v_tail = less ? -(tail + low) : tail + low, angle = multiple + (v + (v_tail + rest));
     return (x == x) & (y == y) ? vm_copysign(angle, y) : NAN;
