@@ -48,7 +48,7 @@ BITS = """
 BLOCK_OF_ITS_OWN = """
     static void ${operator}_block(int64_t n, char *const *data, __attribute__((unused)) const void *params)
     {
-        $body(n, (C *)data[0], (const C *)data[1]);
+        $body(n, (C *)data[0], $inputs);
     }
 """
 
@@ -127,7 +127,7 @@ def half_block(operator, operators):
 def block(operator, operators):
     """The loop of a kernel: over contiguous elements, so that it vectorises."""
     body = f"{operator.kernel}_{operator.c_name}"
-    own = where(operator.block, fill(BLOCK_OF_ITS_OWN, operator=operator.c_name, body=body)) if operator.block else ""
+    own = where(operator.block, fill(BLOCK_OF_ITS_OWN, operator=operator.c_name, body=body, inputs=", ".join(f"(const C *)data[{i}]" for i in range(1, operator.inputs + 1)))) if operator.block else ""
     rest = operator.dtypes - operator.block
     if not (operator.mask or any(a.kind in ctype.NUMBERS for a in operator.args)):
         plain = plain_block(operator, body)

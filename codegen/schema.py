@@ -327,8 +327,8 @@ def read_operator(name, entry, file, lines):
             fail(f"type must be one of {', '.join(sorted(RULES))}", "type")
         if sum(a.is_tensor for a in args) != KERNELS[kernel]:
             fail(f"a {kernel} kernel takes {KERNELS[kernel]} tensors", "sig")
-        if "block" in entry and (kernel != "unary" or len(args) > 1):
-            fail("a body for blocks takes one tensor and nothing else", "block")
+        if "block" in entry and (kernel == "ternary" or len(args) > KERNELS[kernel]):
+            fail("a body for blocks takes one tensor or two and nothing else", "block")
         if ("light" in entry or "bits" in entry) and (len(args) > KERNELS[kernel] or entry["type"] not in ("promote", "float") or "block" in entry or {"light", "mask"} <= set(entry)):
             fail("a kernel with loops of its own has tensors and nothing else, and its results are of their dtype", "light" if "light" in entry else "bits")
     elif "body" in entry:

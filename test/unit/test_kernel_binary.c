@@ -278,6 +278,57 @@ static void test_pow(void **state)
     }
 }
 
+/* Exact, whatever the quotient: near ones and far ones side by side, and numbers of which parts vanish. */
+static void test_fmod(void **state)
+{
+    (void)state;
+    static const double specials[] = {0.0,
+                                      -0.0,
+                                      1,
+                                      -1,
+                                      INFINITY,
+                                      -INFINITY,
+                                      NAN,
+                                      0x1p-1074,
+                                      -0x1p-149,
+                                      0x1.fffffep127,
+                                      0x1.fffffffffffffp1023,
+                                      -2.5,
+                                      0x1p-1022,
+                                      0x1p26,
+                                      0x1.fffffffffffffp25,
+                                      3};
+    enum { SPECIALS = sizeof specials / sizeof *specials, COUNT = SPECIALS * SPECIALS + 40000 };
+    static double x[COUNT], y[COUNT], z[COUNT];
+    static float x_float[COUNT], y_float[COUNT], z_float[COUNT];
+    for (int i = 0; i < COUNT; i++) {
+        const bool special = i < SPECIALS * SPECIALS;
+        const int spread = i < COUNT / 2 ? 8 : 2000;
+        x[i] = special ? specials[i / SPECIALS]
+                       : ldexp((double)(int64_t)random_bits(), -63 - spread / 2 + (int)(random_bits() % (unsigned)spread));
+        y[i] = special ? specials[i % SPECIALS]
+                       : ldexp((double)(int64_t)(random_bits() & ~UINT64_C(0) << random_bits() % 63),
+                               -63 - spread / 2 + (int)(random_bits() % (unsigned)spread));
+        x_float[i] = (float)x[i];
+        y_float[i] = (float)y[i];
+    }
+    for (int level = 0; table_of_level(level) != NULL; level++) {
+        const struct grd_kernel_table *table = table_of_level(level);
+        call_map(&table->binary[GRD_FLOAT64][GRD_BINARY_FMOD], COUNT, (char *[]){(char *)z, (char *)x, (char *)y}, (int64_t[]){8, 8, 8},
+                 NULL);
+        call_map(&table->binary[GRD_FLOAT32][GRD_BINARY_FMOD], COUNT, (char *[]){(char *)z_float, (char *)x_float, (char *)y_float},
+                 (int64_t[]){4, 4, 4}, NULL);
+        for (int i = 0; i < COUNT; i++) {
+            const double exact = fmod(x[i], y[i]);
+            const float exact_float = fmodf(x_float[i], y_float[i]);
+            if (!(z[i] == exact && !signbit(z[i]) == !signbit(exact)) && !(isnan(z[i]) && isnan(exact)))
+                fail_msg("%s: fmod(%a, %a) = %a, not %a", table->isa, x[i], y[i], z[i], exact);
+            if (!(z_float[i] == exact_float && !signbit(z_float[i]) == !signbit(exact_float)) && !(isnan(z_float[i]) && isnan(exact_float)))
+                fail_msg("%s: fmod(%a, %a) = %a, not %a", table->isa, x_float[i], y_float[i], z_float[i], exact_float);
+        }
+    }
+}
+
 /* Lengths and angles of points: near each other, far apart, anywhere, too small or too large for squares. */
 static void test_hypot_and_atan2(void **state)
 {
@@ -380,12 +431,10 @@ static void test_bool(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_every_path), cmocka_unit_test(test_bfloat16),
-        cmocka_unit_test(test_int8),       cmocka_unit_test(test_wide_integers),
-        cmocka_unit_test(test_nan_rules),  cmocka_unit_test(test_float_division),
-        cmocka_unit_test(test_pow),        cmocka_unit_test(test_hypot_and_atan2),
-        cmocka_unit_test(test_complex),    cmocka_unit_test(test_ternary),
-        cmocka_unit_test(test_bool),
+        cmocka_unit_test(test_every_path),    cmocka_unit_test(test_bfloat16),        cmocka_unit_test(test_int8),
+        cmocka_unit_test(test_wide_integers), cmocka_unit_test(test_nan_rules),       cmocka_unit_test(test_float_division),
+        cmocka_unit_test(test_pow),           cmocka_unit_test(test_hypot_and_atan2), cmocka_unit_test(test_fmod),
+        cmocka_unit_test(test_complex),       cmocka_unit_test(test_ternary),         cmocka_unit_test(test_bool),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

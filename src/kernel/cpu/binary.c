@@ -90,11 +90,75 @@ static inline C binary_bitwise_right_shift(C x, C y)
 
 /* ---- Floating point ------------------------------------------------------------------------------------------------------------------ */
 #if GRD_IS_FLOAT && !GRD_IS_HALF
-/* Has the sign of y, also where it is 0. */
-static inline C binary_remainder(C x, C y)
+/* Where x / y is an integer but for what it has behind the point, and no more than that is lost in it. Numbers so small that parts of them vanish are left out. */
+INLINE bool has_near_quotient(C x, C y)
 {
-    const C m = fmod(x, y), zero = copysign((C)0, y);
-    return m == 0 ? zero : (m < 0) != (y < 0) ? m + y : m;
+    const C fewer = sizeof(C) == sizeof(float) ? (C)0x1p24 : (C)0x1p26, least = sizeof(C) == sizeof(float) ? 0 : (C)0x1p-900;
+    return (fabs(x) < fabs(y) * fewer) & (fabs(y) > least) & (fabs(y) < (C)INFINITY);
+}
+
+/* fmod(x, y) for those: the quotient may have been rounded up to the next integer. */
+INLINE C near_fmod(C x, C y)
+{
+    const C a = fabs(x), b = fabs(y), q = trunc(a / b);
+#if defined(__FMA__)
+    const C m = BY_TYPE(vm_fma_float, vm_fma)(-q, b, a);
+#elif GRD_TAG == GRD_TAG_float32
+    const C m = (C)((double)a - (double)q * b);
+#else
+    const C product = q * b, m = (a - product) - vm_product_error(q, b, product);
+#endif
+    return copysign(m < 0 ? m + b : m, x);
+}
+
+/* z = finish(x, y, fmod(x, y)); z may be x or y. */
+INLINE void after_fmod(int64_t n, C *z, const C *x, const C *y, C (*finish)(C x, C y, C m))
+{
+    enum { PART = 256 };
+    C m[PART];
+    for (int64_t start = 0; start < n; start += PART, x += PART, y += PART, z += PART) {
+        const int64_t count = at_most(n - start, PART);
+        int far = 0;
+        for (int64_t i = 0; i < count; i++) {
+            m[i] = near_fmod(x[i], y[i]);
+            far |= !has_near_quotient(x[i], y[i]);
+        }
+        for (int64_t i = 0; far != 0 && i < count; i++)
+            if (!has_near_quotient(x[i], y[i]))
+                m[i] = fmod(x[i], y[i]);
+        IN_PLACE
+        for (int64_t i = 0; i < count; i++)
+            z[i] = finish(x[i], y[i], m[i]);
+    }
+}
+
+INLINE C itself(C x, C y, C m)
+{
+    (void)x, (void)y;
+    return m;
+}
+
+/* Has the sign of y, also where it is 0. */
+INLINE C remainder_less(C x, C y, C m)
+{
+    (void)x;
+    const C zero = copysign((C)0, y), moved = (m < 0) != (y < 0) ? m + y : m;
+    return m == 0 ? zero : moved;
+}
+
+static void binary_fmod(int64_t n, C *z, const C *x, const C *y)
+{
+    after_fmod(n, z, x, y, itself);
+}
+
+static void binary_remainder(int64_t n, C *z, const C *x, const C *y)
+{
+    after_fmod(n, z, x, y, remainder_less);
+}
+
+static void binary_hidden_div_floor(int64_t n, C *z, const C *x, const C *y)
+{
+    after_fmod(n, z, x, y, quotient_less);
 }
 
 #if GRD_TAG == GRD_TAG_float32

@@ -53,19 +53,21 @@ static inline C quotient(C x, C y)
     return x / y;
 }
 
-/* q = (x - m) / y is an integer but for rounding; floor(x / y) itself would be one too large where x / y rounds up to an integer. */
+/* Chooses the one of two functions that takes a C. */
+#define BY_TYPE(of_float, of_double) _Generic((C)0, float : of_float, double : of_double)
+
+/* For m = fmod(x, y). q = (x - m) / y is an integer but for rounding; floor(x / y) itself would be one too large where x / y rounds up to an integer. */
+static inline C quotient_less(C x, C y, C m)
+{
+    const bool below = (m != 0) & ((m < 0) != (y < 0));
+    const C q = (x - m) / y - (below ? 1 : 0), whole = floor(q), nearest = q - whole > (C)0.5 ? whole + 1 : whole;
+    const C quotient = x / y, found = q == 0 ? copysign((C)0, quotient) : nearest;
+    return y == 0 ? quotient : found;
+}
+
 static inline C floored_quotient(C x, C y)
 {
-    if (y == 0)
-        return x / y;
-    const C m = fmod(x, y);
-    C q = (x - m) / y;
-    if (m != 0 && (m < 0) != (y < 0))
-        q -= 1;
-    if (q == 0)
-        return copysign((C)0, x / y);
-    const C whole = floor(q);
-    return q - whole > (C)0.5 ? whole + 1 : whole;
+    return quotient_less(x, y, fmod(x, y));
 }
 
 /* x + weight * (end - x), from the nearer end, so that weight 1 gives `end`. */

@@ -36,9 +36,6 @@ INLINE void near_and_far(int64_t n, C *y, const C *x, C (*near)(C), C (*far)(C))
     }
 }
 
-/* Chooses the one of two functions that takes a C. */
-#define BY_TYPE(of_float, of_double) _Generic((C)0, float : of_float, double : of_double)
-
 static void unary_sin(int64_t n, C *y, const C *x)
 {
     near_and_far(n, y, x, BY_TYPE(vm_sin_float, vm_sin_double), BY_TYPE(sinf, sin));
