@@ -6,8 +6,13 @@ enum {
 };
 
 #if GRD_IS_HALF
-static inline T unary_neg_bits(T x) { return (T)(x ^ 0x8000); }
-static void neg_block(int64_t n, char *const *data, __attribute__((unused)) const void *params) { map_bits(n, data, unary_neg_bits); }
+static void neg_block(int64_t n, char *const *data, __attribute__((unused)) const void *params)
+{
+    T *made = (T *)data[0];
+    const T *self_data = (const T *)data[1];
+    IN_PLACE for (int64_t i = 0; i < n; i++)
+        made[i] = (T)(self_data[i] ^ 0x8000);
+}
 #else
 
 #if GRD_IS_COMPLEX || GRD_IS_FLOAT
