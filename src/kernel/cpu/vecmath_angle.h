@@ -99,12 +99,18 @@ VM_INLINE double vm_acos_double(double x)
 }
 
 /* ---- atan -------------------------------------------------------------------------------------------------------------------- */
-/* u + u^3 p(u^2), for u = |x|; pi/2 + atan(-1 / |x|) where that is above 1. */
-VM_INLINE float vm_atan_float(float x)
+/* p for u^2 up to 1. */
+VM_INLINE float vm_atan_series_float(float z)
 {
     static const float c[] = {-0x1.55553ep-2f, 0x1.9991e6p-3f,  -0x1.2420b4p-3f, 0x1.c08f52p-4f,  -0x1.58156ap-4f,
                               0x1.da6044p-5f,  -0x1.fe01dep-6f, 0x1.64cb2ap-7f,  -0x1.d4ae7ep-10f};
-    const float a = vm_abs_float(x), u = a > 1 ? -1 / a : a, z = u * u, tail = u * z * vm_poly_float(c, 9, z);
+    return vm_poly_float(c, 9, z);
+}
+
+/* u + u^3 p(u^2), for u = |x|; pi/2 + atan(-1 / |x|) where that is above 1. */
+VM_INLINE float vm_atan_float(float x)
+{
+    const float a = vm_abs_float(x), u = a > 1 ? -1 / a : a, z = u * u, tail = u * z * vm_atan_series_float(z);
     const float above = VM_PIO2_HIGH_FLOAT + (u + (tail + VM_PIO2_LOW_FLOAT));
     return vm_copysign_float(a > 1 ? above : u + tail, x);
 }

@@ -1,9 +1,9 @@
-/* The length and the angle of the point (x, y); like the rest of vecmath.h branch-free and inline. Floats compute in double and round once: at most 0.501 ulp.
+/* The length and the angle of the point (x, y); like the rest of vecmath.h branch-free and inline. Floats: at most 0.501 ulp for hypot, which computes in double, 1 for atan2.
  * Doubles have what rounding took off the squares, the root and the quotient put back: at most 1 ulp. Special values are the C standard's. */
 #ifndef GRD_KERNEL_VECMATH_PLANE_H
 #define GRD_KERNEL_VECMATH_PLANE_H
 
-#include "kernel/cpu/vecmath.h"
+#include "kernel/cpu/vecmath_angle.h"
 
 /* ---- hypot --------------------------------------------------------------------------------------------------------------------- */
 VM_INLINE float vm_hypot_float(float x, float y)
@@ -58,9 +58,25 @@ VM_INLINE double vm_angle(double y, double x, bool exact)
     return (x == x) & (y == y) ? vm_copysign(angle, y) : NAN;
 }
 
+/* With fused multiply-add in float: atan(t) for t up to 1, and what rounding took off t put back. */
 VM_INLINE float vm_atan2_float(float y, float x)
 {
+#ifdef __FMA__
+    const float ax = vm_abs_float(x), ay = vm_abs_float(y);
+    const bool steep = ay > ax, left = vm_copysign_float(1, x) < 0;
+    const float large = steep ? ay : ax, small = steep ? ax : ay, infinite = small == INFINITY ? 1 : 0;
+    const float scale = (small < 0x1p-80f) & (large < 0x1p60f) ? 0x1p64f : 1; /* of less, `low` would be lost */
+    const float far = large == INFINITY ? 1 : large * scale, near = large == INFINITY ? infinite : small * scale;
+    const float inverse = 1 / (far == 0 ? 1 : far), t = near * inverse, low = vm_fma_float(-t, far, near) * inverse;
+    const float z = t * t, tail = vm_fma_float(t * z, vm_atan_series_float(z), vm_fma_float(low * z, -0.5f, low));
+    const float half_turn = left ? 2 * VM_PIO2_HIGH_FLOAT : 0, half_turn_rest = left ? 2 * VM_PIO2_LOW_FLOAT : 0;
+    const float base = steep ? VM_PIO2_HIGH_FLOAT : half_turn, rest = steep ? VM_PIO2_LOW_FLOAT : half_turn_rest;
+    const bool less = steep != left;
+    const float angle = base + ((less ? -t : t) + ((less ? -tail : tail) + rest));
+    return (x == x) & (y == y) ? vm_copysign_float(angle, y) : NAN;
+#else
     return (float)vm_angle(y, x, false);
+#endif
 }
 
 VM_INLINE double vm_atan2_double(double y, double x)
