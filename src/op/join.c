@@ -7,6 +7,7 @@
 #include "gen/uses/op/join.h"
 #include "gradus/library.h"
 #include "kernel/bytes.h"
+#include "kernel/map.h"
 #include "op/common.h"
 #include "op/copy.h"
 #include "op/formula.h"
@@ -77,16 +78,39 @@ enum { PARTS = 16 };
 /* Rows of a result that are joined of parts. All are written one after the other, since rows that are written in part are brought to the cache again for the rest. */
 struct joined_rows {
     char *to;
-    int64_t to_stride, parts;
+    int64_t to_stride, parts, itemsize;
+    bool are_short; /* all parts */
     struct {
         const char *from;
         int64_t stride, bytes;
     } part[PARTS];
 };
 
+/* Parts of so few bytes are written column by column, for so many rows that those stay in the cache. */
+enum { SHORT_PART = 64, ROWS_BYTES = 16 * 1024 };
+
+static void join_columns(const struct joined_rows *rows, int64_t begin, int64_t end)
+{
+    const int64_t block = ROWS_BYTES / rows->to_stride > 1 ? ROWS_BYTES / rows->to_stride : 1, size = rows->itemsize;
+    for (int64_t i = begin; i < end; i += block) {
+        const int64_t lines = end - i < block ? end - i : block;
+        char *to = rows->to + i * rows->to_stride;
+        for (int64_t k = 0; k < rows->parts; k++) {
+            const int64_t stride = rows->part[k].stride, bytes = rows->part[k].bytes;
+            grd_copy_lines(lines, bytes / size, size, to, (const int64_t[]){size, rows->to_stride}, rows->part[k].from + i * stride,
+                           (const int64_t[]){size, stride});
+            to += bytes;
+        }
+    }
+}
+
 static void join_rows(int64_t begin, int64_t end, void *context)
 {
     const struct joined_rows *rows = context;
+    if (rows->are_short) {
+        join_columns(rows, begin, end);
+        return;
+    }
     for (int64_t i = begin; i < end; i++) {
         char *to = rows->to + i * rows->to_stride;
         for (int64_t k = 0; k < rows->parts; k++) {
@@ -123,6 +147,8 @@ static int64_t place(grd_tensor *result, grd_tensors tensors, int64_t first, int
     rows.to = result->data + start * inner;
     rows.to_stride = result->sizes[dim] * inner;
     rows.parts = 0;
+    rows.itemsize = result->itemsize;
+    rows.are_short = true;
     int64_t next = first;
     for (; next < tensors.n && rows.parts < most; next++) {
         const grd_tensor *t = tensors.data[next];
@@ -133,6 +159,7 @@ static int64_t place(grd_tensor *result, grd_tensors tensors, int64_t first, int
         const int64_t bytes = t->sizes[dim] * inner;
         rows.part[rows.parts].from = t->data;
         rows.part[rows.parts].stride = rows.part[rows.parts].bytes = bytes;
+        rows.are_short &= bytes <= SHORT_PART;
         rows.parts++;
     }
     if (rows.parts > 0) {
@@ -299,7 +326,12 @@ static bool roll_rows(grd_tensor *result, const grd_tensor *from, const int64_t 
     if (outer == 1 || from->numel == 0 || !has_rows(result, from))
         return false;
     const int64_t row = from->sizes[dim] * grd_byte_stride(from, dim), start = starts[dim] * grd_byte_stride(from, dim);
-    struct joined_rows rows = {result->data, row, 2, {{from->data + start, row, row - start}, {from->data, row, start}}};
+    struct joined_rows rows = {.to = result->data,
+                               .to_stride = row,
+                               .parts = 2,
+                               .itemsize = result->itemsize,
+                               .are_short = row <= SHORT_PART,
+                               .part = {{from->data + start, row, row - start}, {from->data, row, start}}};
     write_rows(&rows, outer);
     return true;
 }

@@ -182,3 +182,17 @@ def test_cat_of_many(dim):
         parts.append(np.asfortranarray(x) if k % 9 == 8 else x)
     found = torch.cat([torch.zeros(0), *map(torch.from_numpy, parts)], dim)
     assert found.dtype == torch.float32 and np.array_equal(found.numpy(), np.concatenate(parts, dim))
+
+
+@pytest.mark.parametrize("dtype", ["uint8", "float16", "float32", "int64", "complex128"])
+def test_rows_of_few_elements_are_joined(dtype):
+    """Short parts are written column by column; together they are more bytes than are written at a time."""
+    random = np.random.default_rng(0)
+    for widths in [(1, 1), (1, 2, 3), (4, 1, 5, 2), (1,) * 20, (3, 40)]:
+        parts = [random.integers(0, 100, (2, 1203, width)).astype(dtype) for width in widths]
+        joined = on_threads(lambda parts=parts: torch.cat([torch.from_numpy(part) for part in parts], dim=-1))
+        assert np.array_equal(joined, np.concatenate(parts, axis=-1))
+        rolled = on_threads(lambda joined=joined: torch.roll(torch.from_numpy(joined), 1, -1))
+        assert np.array_equal(rolled, np.roll(joined, 1, -1))
+        strided = on_threads(lambda joined=joined: torch.from_numpy(joined)[:, ::2, :3].contiguous())
+        assert np.array_equal(strided, joined[:, ::2, :3])
