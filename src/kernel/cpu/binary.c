@@ -9,30 +9,46 @@
 
 /* ---- Integers: arithmetic wraps --------------------------------------------------------------------------------------------------- */
 #if GRD_IS_INTEGER
+/* Quotients of narrow integers are computed as floating point, which vectorises, and are exact: what they have behind the point is more than its rounding. */
+static inline C truncated_quotient(C x, C y)
+{
+    if (sizeof(C) < sizeof(int32_t))
+        return (C)(int32_t)((float)x / (float)y);
+    return sizeof(C) == sizeof(int32_t) ? (C)((double)x / (double)y) : (C)(x / y);
+}
+
 /* The processor traps on the smallest number divided by -1. */
 static inline C binary_hidden_div_trunc(C x, C y)
 {
-    if (is_minus_one(y))
-        return (C)(0 - (U)x);
-    return y == 0 ? 0 : (C)(x / y);
+    const bool minus_one = is_minus_one(y), zero = y == 0;
+    const C divisor = zero | minus_one ? 1 : y, negated = (C)(0 - (U)x), q = truncated_quotient(x, divisor),
+            found = minus_one ? negated : q;
+    return zero ? 0 : found;
 }
 
 static inline C binary_fmod(C x, C y)
 {
-    return y == 0 || is_minus_one(y) ? 0 : (C)(x % y);
+    const C m = (C)((U)x - (U)binary_hidden_div_trunc(x, y) * (U)y);
+    return y == 0 ? 0 : m;
+}
+
+/* True if m, the remainder of a division by y that is rounded toward zero, is that of another quotient where it is rounded down. */
+static inline bool is_rounded_up(C m, C y)
+{
+    return (m != 0) & (is_negative(m) != is_negative(y));
 }
 
 /* Has the sign of y. */
 static inline C binary_remainder(C x, C y)
 {
-    const C m = binary_fmod(x, y);
-    return m != 0 && is_negative(m) != is_negative(y) ? (C)(m + y) : m;
+    const C m = binary_fmod(x, y), moved = (C)((U)m + (U)y);
+    return is_rounded_up(m, y) ? moved : m;
 }
 
 static inline C binary_hidden_div_floor(C x, C y)
 {
-    const C q = binary_hidden_div_trunc(x, y), m = binary_fmod(x, y);
-    return m != 0 && is_negative(m) != is_negative(y) ? (C)(q - 1) : q;
+    const C q = binary_hidden_div_trunc(x, y), m = (C)((U)x - (U)q * (U)y), less = (C)((U)q - 1);
+    return (y != 0) & is_rounded_up(m, y) ? less : q;
 }
 
 /* By squaring. A negative exponent: 1 / x^|y| rounded toward zero. */
