@@ -75,7 +75,8 @@ static inline C interpolated(C x, C end, C weight)
 {
     const C way = end - x;
     const bool near_x = (weight < (C)0.5) & (weight > (C)-0.5);
-    return near_x ? x + weight * way : end - way * (1 - weight);
+    const C start = near_x ? x : end, part = near_x ? weight : weight - 1;
+    return start + part * way;
 }
 
 #endif
