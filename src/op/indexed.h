@@ -69,6 +69,7 @@ struct grd_indexed_plan {
     bool wraps;                /* negative indices are counted from the end */
     bool keeps_layout;         /* a new result has self's strides; otherwise it is contiguous */
     bool unchecked;            /* the index names nothing */
+    bool by_rows;              /* of index_add: index_rows.c runs it */
     grd_error_code range_code; /* for "index 5 is out of bounds …"; NONE: "index out of range in self" */
     int64_t dim;
     struct grd_indices indices; /* set by the check */
@@ -80,6 +81,12 @@ bool grd_plan_writes(struct grd_plan *p, const struct grd_indexed_plan *indexed,
                      grd_dtype as);
 /* Plans one that reads. */
 bool grd_plan_gathers(struct grd_plan *p, const struct grd_indexed_plan *indexed, grd_tensor *self, grd_tensor *index, grd_dims sizes);
+
+/* True if index_add adds rows that lie in one run, as they are in memory: row by row of the result, each of which then is read and written once. */
+bool grd_adds_rows(const struct grd_plan *p, const grd_tensor *self, int64_t dim, const grd_tensor *index, const grd_tensor *source);
+/* Bytes of memory that takes. */
+double grd_added_rows_scratch(const grd_tensor *self, int64_t dim, const grd_tensor *index);
+void grd_add_rows(const struct grd_plan *p);
 
 /* Checks the arguments of scatter; `src` is NULL if it scatters one number. */
 bool grd_check_scatter(const grd_tensor *self, int64_t dim, const grd_tensor *index, const grd_tensor *src);

@@ -72,13 +72,24 @@ static grd_tensor *scaled(grd_tensor *source, grd_scalar alpha)
 
 bool plan_index_add(struct grd_plan *p, grd_tensor *self, int64_t dim, grd_tensor *index, grd_tensor *source, grd_scalar alpha)
 {
-    (void)alpha;
-    const grd_dtype dtype = grd_computed_dtype(self->dtype);
+    grd_dtype dtype = grd_computed_dtype(self->dtype);
     grd_loop_kernel *kernel = grd_kernels->index->add[dtype];
     if (!grd_wrap_dim(self, dim, &dim) || !grd_check_index_source(self, dim, index, source))
         return false;
-    return kernel != NULL ? plan_slices(p, self, dim, index, source, kernel, GRD_ERROR_RUNTIME, dtype)
-                          : grd_raise_no_kernel("index_add", self->dtype);
+    if (kernel == NULL)
+        return grd_raise_no_kernel("index_add", self->dtype);
+    const bool by_rows = is_one(alpha) && grd_adds_rows(p, self, dim, index, source);
+    if (by_rows) {
+        dtype = (grd_dtype)self->dtype;
+        grd_plan_scratch(p, grd_added_rows_scratch(self, dim, index));
+    }
+    const struct grd_indexed_plan indexed = {.kernel = kernel,
+                                             .slices = true,
+                                             .unchecked = has_empty_slices(self, dim),
+                                             .by_rows = by_rows,
+                                             .range_code = GRD_ERROR_RUNTIME,
+                                             .dim = dim};
+    return grd_plan_writes(p, &indexed, self, index, source, dtype);
 }
 
 bool check_index_add(struct grd_plan *p, grd_tensor *self, int64_t dim, grd_tensor *index, grd_tensor *source, grd_scalar alpha)
@@ -88,6 +99,16 @@ bool check_index_add(struct grd_plan *p, grd_tensor *self, int64_t dim, grd_tens
         return false;
     p->in[2] = scaled(p->in[2], alpha);
     return !grd_pending();
+}
+
+void run_index_add(const struct grd_plan *p, grd_tensor *self, int64_t dim, grd_tensor *index, grd_tensor *source, grd_scalar alpha)
+{
+    const struct grd_indexed_plan *indexed = (const struct grd_indexed_plan *)(const void *)p->state;
+    (void)self, (void)dim, (void)index, (void)source, (void)alpha;
+    if (indexed->by_rows)
+        grd_add_rows(p);
+    else
+        run_indexed(p);
 }
 
 bool plan_index_copy(struct grd_plan *p, grd_tensor *self, int64_t dim, grd_tensor *index, grd_tensor *source)

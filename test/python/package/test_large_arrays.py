@@ -196,3 +196,26 @@ def test_rows_of_few_elements_are_joined(dtype):
         assert np.array_equal(rolled, np.roll(joined, 1, -1))
         strided = on_threads(lambda joined=joined: torch.from_numpy(joined)[:, ::2, :3].contiguous())
         assert np.array_equal(strided, joined[:, ::2, :3])
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "int64", "bfloat16", "float16"])
+@pytest.mark.parametrize("dim", [0, 1])
+def test_rows_are_added_in_the_order_of_the_index(dtype, dim):
+    """Rows of several pieces, some of them named often and some never; halves are rounded once."""
+    random = np.random.default_rng(0)
+    shape, count = (3, 40, 1500) if dim == 1 else (40, 1500), 90
+    wide = "float32" if "float" in dtype else dtype
+    if dtype == "float64":
+        wide = dtype
+    self, index = random.standard_normal(shape) * 99, random.integers(0, 25, count)
+    source = random.standard_normal(shape[:dim] + (count,) + shape[dim + 1:]) * 99
+    x, y = (torch.from_numpy(a.astype(wide)).to(getattr(torch, dtype)) for a in (self, source))
+    expected = x.to(getattr(torch, wide)).numpy().copy()
+    for k, row in enumerate(index):
+        expected[(slice(None),) * dim + (row,)] += y.to(getattr(torch, wide)).numpy()[(slice(None),) * dim + (k,)]
+    rounded = torch.from_numpy(expected).to(getattr(torch, dtype)).to(getattr(torch, wide)).numpy()
+    i = torch.from_numpy(index)
+    assert np.array_equal(on_threads(lambda: torch.index_add(x, dim, i, y).to(getattr(torch, wide))), rounded)
+    out = torch.empty_like(x)
+    assert torch.equal(torch.index_add(x, dim, i, y, out=out), x.clone().index_add_(dim, i, y))
+    assert np.array_equal(out.to(getattr(torch, wide)).numpy(), rounded)
