@@ -6,7 +6,7 @@
 #include "kernel/cpu/level.h"
 #include "kernel/cpu/loop.h"
 
-enum { LINE = 64, FETCHED = 512 }; /* of the cache; bytes ahead */
+enum { LINE = 64, FETCHED = 256 }; /* of the cache; bytes ahead */
 
 /* ---- Patterns --------------------------------------------------------------------------------------------------------------------- */
 

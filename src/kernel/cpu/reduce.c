@@ -98,7 +98,7 @@ INLINE G squared(E x, G center)
 /* Asks for `count` elements that come FETCHED bytes later: the hardware fetches ahead within a page only. */
 INLINE void fetch(const S *x, int64_t count)
 {
-    enum { FETCHED = 512 };
+    enum { FETCHED = 256 };
     for (int64_t i = 0; i < count * (int64_t)sizeof(S); i += LINE)
         __builtin_prefetch((const char *)x + FETCHED + i);
 }
