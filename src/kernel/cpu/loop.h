@@ -27,13 +27,6 @@
 #define UNROLLED _Pragma("GCC unroll 16")
 #endif
 
-/* Four rounds are written out. */
-#if defined(__clang__)
-#define BY_FOUR _Pragma("clang loop unroll_count(4)")
-#else
-#define BY_FOUR _Pragma("GCC unroll 4")
-#endif
-
 INLINE int64_t at_most(int64_t a, int64_t b)
 {
     return a < b ? a : b;
