@@ -87,7 +87,7 @@ bool grd_cond_check(const grd_tensor *self, grd_scalar p)
     if (size != 1 && size != 2 && !isinf(size))
         return grd_raise(GRD_ERROR_RUNTIME, "linalg.cond got an invalid norm type: %g", grd_scalar_double(p));
     snprintf(function, sizeof function, p.kind == GRD_SCALAR_INT ? "linalg.cond(ord=%.0f)" : "linalg.cond(ord=%f)", grd_scalar_double(p));
-    return size == 2 || grd_decomposition_check_square(self, function);
+    return size == 2 || self->numel == 0 || grd_decomposition_check_square(self, function);
 }
 
 bool grd_cond_check_name(const grd_tensor *self, const char *p)
