@@ -17,9 +17,12 @@ enum {
     MANY_STRIPS = 16,      /* enough strips to keep every thread busy without cutting the reduced elements */
     LEAST_PIECE = 1 << 16, /* elements in a cell of the grid when they are cut */
     MOST_PIECES = 64,
-    STRETCH = 64,    /* elements of bfloat16 that lie together and are worth reading as they are */
-    WHOLE = 64,      /* elements that fill cache lines, whatever their size */
-    GRAIN = 1 << 15, /* elements worth a thread's while */
+    STRETCH = 64, /* elements of bfloat16 that lie together and are worth reading as they are */
+    NARROW = 16,  /* columns */
+    NARROW_BLOCK = 1 << 16,
+    NARROW_LEAST = 64, /* rows */
+    WHOLE = 64,        /* elements that fill cache lines, whatever their size */
+    GRAIN = 1 << 15,   /* elements worth a thread's while */
     ALIGNMENT = 64
 };
 
@@ -61,6 +64,12 @@ static void add_kept(struct grd_reduction *r, int64_t size, int64_t stride)
     r->outputs = grd_wrapping_product(r->outputs, size);
 }
 
+/* True if a dimension that is kept and the innermost that is reduced are rows that lie one behind the other: Note [Narrow rows] in kernel/cpu/reduce.c. */
+static bool is_narrow(const struct grd_reduction *r, int kept)
+{
+    return r->reduced[0].stride == r->kept[kept].size * r->in_size && r->reduced[0].size >= NARROW_LEAST;
+}
+
 /* Takes the best kept dimension for strips out of the list, and decides which of the two kernels fits. */
 static void choose_strip(struct grd_reduction *r)
 {
@@ -81,7 +90,7 @@ static void choose_strip(struct grd_reduction *r)
     int choice = widest;
     if (lines)
         choice = r->kept[0].size >= 16 ? 0 : widest;
-    else if (unit >= 0 && (r->kept[unit].size >= 16 || unit == widest))
+    else if (unit >= 0 && (r->kept[unit].size >= 16 || unit == widest || is_narrow(r, unit)))
         choice = unit;
     r->columns = !lines && (inner->size < GRD_REDUCE_ROWS || r->kept[choice].size >= 16 || choice == unit);
     r->strip = r->kept[choice];
@@ -117,12 +126,15 @@ static void choose_grid(struct grd_reduction *r, grd_dtype from)
 
 static void set_grid(struct grd_reduction *r, const grd_tensor *self)
 {
+    const grd_dtype from = r->parts ? grd_dtype_to_real((grd_dtype)self->dtype) : (grd_dtype)self->dtype;
     r->in = self->data;
-    r->in_size = self->itemsize;
+    r->in_size = r->parts ? self->itemsize / 2 : self->itemsize;
     r->read_size = grd_dtype_size(r->read);
     r->nreduced = r->nkept = 0;
     r->outputs = r->n = 1;
     r->strips = 0;
+    if (r->parts)
+        add_kept(r, 2, r->in_size);
     for (int d = self->ndim - 1; d >= 0; d--) {
         /* Those of an empty tensor may be any: Note [Unused strides]. */
         int64_t size = self->sizes[d], stride = self->numel > 0 ? grd_byte_stride(self, d) : 0;
@@ -142,7 +154,7 @@ static void set_grid(struct grd_reduction *r, const grd_tensor *self)
     if (r->outputs == 0)
         return;
     choose_strip(r);
-    choose_grid(r, (grd_dtype)self->dtype);
+    choose_grid(r, from);
 }
 
 /* ---- The passes ---------------------------------------------------------------------------------------------------------------- */
@@ -168,10 +180,11 @@ static void set_result(struct grd_reduction *r, struct grd_reduction_pass *pass,
         return;
     const grd_tensor *result = results[pass->what.result];
     const grd_dtype finished = grd_reduce_finished(pass->what.finish, grd_reduce_gathers(pass->what.kind, r->read));
+    const grd_dtype to = r->parts ? grd_dtype_to_real((grd_dtype)result->dtype) : (grd_dtype)result->dtype;
     pass->result = result->data;
-    pass->result_size = result->itemsize;
+    pass->result_size = grd_dtype_size(to);
     pass->finished_size = grd_dtype_size(finished);
-    pass->store = grd_kernels->cast[finished][result->dtype];
+    pass->store = grd_kernels->cast[finished][to];
 }
 
 static void cut(const struct grd_reduction *r, struct grd_reduction_pass *pass)
@@ -185,9 +198,20 @@ static void cut(const struct grd_reduction *r, struct grd_reduction_pass *pass)
     pass->pieces = pass->n > 0 ? (pass->n + pass->piece - 1) / pass->piece : 1;
 }
 
+/* A sum of complex64 is that of its parts, which are one dimension more, kept and the innermost: its kernels would convert it to complex128 first. */
+static bool sums_parts(const struct grd_reduction *r, const grd_tensor *self, const grd_tensor *result)
+{
+    const struct grd_reduce_pass *what = &r->passes[0].what;
+    return r->npasses == 1 && what->kind == GRD_REDUCE_SUM && (what->finish == GRD_FINISH_NONE || what->finish == GRD_FINISH_DIVIDE) &&
+           self->dtype == GRD_COMPLEX64 && (result->dtype == GRD_COMPLEX64 || result->dtype == GRD_COMPLEX128) && self->ndim < GRD_MAX_DIMS;
+}
+
 bool grd_reduction_prepare(struct grd_plan *p)
 {
     struct grd_reduction *r = grd_reduction_of(p);
+    r->parts = sums_parts(r, p->in[0], p->results[0]);
+    if (r->parts)
+        r->read = GRD_FLOAT32;
     set_grid(r, p->in[0]);
     for (int i = 0; r->strips > 0 && i < r->npasses; i++) {
         struct grd_reduction_pass *pass = &r->passes[i];
@@ -260,7 +284,8 @@ static void gather(const struct grd_reduction *r, const struct grd_reduction_pas
                    int64_t width, int64_t begin, int64_t end, void *gathered)
 {
     const struct grd_reduction_dim *inner = &r->reduced[0];
-    int64_t longest = !r->columns ? GRD_REDUCE_LEAF : width < 32 ? GRD_REDUCE_ROWS * 8 : GRD_REDUCE_ROWS;
+    const bool narrow = width < NARROW && inner->stride == width * r->read_size; /* Note [Narrow rows] in kernel/cpu/reduce.c */
+    int64_t longest = !r->columns ? GRD_REDUCE_LEAF : narrow ? NARROW_BLOCK / width : width < 32 ? GRD_REDUCE_ROWS * 8 : GRD_REDUCE_ROWS;
     _Alignas(64) char buffer[CONVERTED * GRD_REDUCE_WIDEST];
     if (r->convert != NULL)
         longest = grd_least(longest, grd_greatest(1, CONVERTED / width));

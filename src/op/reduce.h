@@ -98,6 +98,7 @@ struct grd_reduction {
     grd_loop_kernel *convert; /* to `read`; NULL: elements are read in place */
     const char *in;
     int64_t in_size, read_size; /* bytes of one */
+    bool parts;                 /* complex numbers are read as their parts, which are one dimension more */
     bool columns;               /* which kernel: neighbours in a strip are contiguous, or the elements of one output */
     int nreduced, nkept;
     struct grd_reduction_dim strip;                                     /* the kept dim whose neighbours are done together */

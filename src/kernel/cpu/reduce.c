@@ -211,6 +211,51 @@ INLINE void gather_rows(const struct grd_reduce_block *b, int64_t row, map_funct
     }
 }
 
+/* Note [Narrow rows]
+ * Rows of few columns that lie one behind the other are taken many at a time as one row, which has the columns many times, and these are combined at the end. */
+enum { WIDE_ROW = 256, NARROW = 16 };
+
+INLINE int64_t rows_in_wide(const struct grd_reduce_block *b)
+{
+    int64_t rows = 1;
+    if (b->outputs < NARROW && b->stride == b->outputs * (int64_t)sizeof(S))
+        while (2 * rows * b->outputs <= WIDE_ROW && 8 * rows <= b->n)
+            rows *= 2;
+    return rows;
+}
+
+/* Combines the rows of a narrow block, and returns one without rows; otherwise the block itself. What whole wide rows leave is a narrow block again. */
+INLINE struct grd_reduce_block gather_narrow(const struct grd_reduce_block *b, grd_reduce_kernel *columns, combine_function *combine,
+                                             G identity)
+{
+    const int64_t rows = rows_in_wide(b), all_columns = rows * b->outputs, wide = b->n / rows;
+    struct grd_reduce_block rest = *b;
+    G *const gathered = b->gathered, all[WIDE_ROW], centers[WIDE_ROW];
+    if (rows < NARROW / 2)
+        return rest;
+    for (int64_t j = 0; j < all_columns; j++)
+        all[j] = identity;
+    for (int64_t j = 0; b->center != NULL && j < all_columns; j++)
+        centers[j] = ((const G *)b->center)[j % b->outputs];
+    columns(&(const struct grd_reduce_block){.outputs = all_columns,
+                                             .n = wide,
+                                             .stride = rows * b->stride,
+                                             .in = b->in,
+                                             .gathered = all,
+                                             .center = b->center != NULL ? centers : NULL});
+    for (int64_t half = all_columns / 2; half >= b->outputs; half /= 2)
+        for (int64_t j = 0; j < half; j++)
+            all[j] = combine(all[j], all[j + half]);
+    for (int64_t j = 0; j < b->outputs; j++)
+        gathered[j] = combine(gathered[j], all[j]);
+    rest.n -= wide * rows;
+    rest.in += wide * rows * b->stride;
+    if (rest.n > 0)
+        columns(&rest);
+    rest.n = 0;
+    return rest;
+}
+
 INLINE void gather_columns(const struct grd_reduce_block *b, map_function *map, combine_function *combine, const G *center)
 {
     enum { ROWS = 4 };
@@ -356,7 +401,7 @@ INLINE void add_eight(const struct grd_reduce_block *b, const char *row, int64_t
 static void sum_columns(const struct grd_reduce_block *b)
 {
     enum { ROWS = 8 };
-    struct grd_reduce_block rest = *b;
+    struct grd_reduce_block rest = gather_narrow(b, sum_columns, add, 0);
     for (; rest.n >= ROWS; rest.n -= ROWS, rest.in += ROWS * b->stride) {
         int64_t j = 0;
         for (; j + ACROSS <= b->outputs; j += ACROSS) {
@@ -383,7 +428,8 @@ INLINE G prod_line(int64_t n, const E *x)
 
 static void sum_columns(const struct grd_reduce_block *b)
 {
-    gather_columns(b, itself, add, NULL);
+    const struct grd_reduce_block rest = gather_narrow(b, sum_columns, add, 0);
+    gather_columns(&rest, itself, add, NULL);
 }
 #endif
 
@@ -409,7 +455,8 @@ static void prod_lines(const struct grd_reduce_block *b)
 
 static void prod_columns(const struct grd_reduce_block *b)
 {
-    gather_columns(b, itself, multiply, NULL);
+    const struct grd_reduce_block rest = gather_narrow(b, prod_columns, multiply, 1);
+    gather_columns(&rest, itself, multiply, NULL);
 }
 #endif
 
@@ -426,7 +473,8 @@ static void difference_lines(const struct grd_reduce_block *b)
 
 static void difference_columns(const struct grd_reduce_block *b)
 {
-    gather_columns(b, difference, add, b->center);
+    const struct grd_reduce_block rest = gather_narrow(b, difference_columns, add, 0);
+    gather_columns(&rest, difference, add, b->center);
 }
 
 static void abs_lines(const struct grd_reduce_block *b)
@@ -463,10 +511,11 @@ static void square_lines(const struct grd_reduce_block *b)
 
 static void square_columns(const struct grd_reduce_block *b)
 {
+    const struct grd_reduce_block rest = gather_narrow(b, square_columns, add, 0);
     if (!GRD_IS_HALF && b->center != NULL)
-        gather_columns(b, squared_distance, add, b->center);
+        gather_columns(&rest, squared_distance, add, b->center);
     else
-        gather_columns(b, squared, add, NULL);
+        gather_columns(&rest, squared, add, NULL);
 }
 #endif
 

@@ -219,3 +219,21 @@ def test_rows_are_added_in_the_order_of_the_index(dtype, dim):
     out = torch.empty_like(x)
     assert torch.equal(torch.index_add(x, dim, i, y, out=out), x.clone().index_add_(dim, i, y))
     assert np.array_equal(out.to(getattr(torch, wide)).numpy(), rounded)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "int64", "complex64", "complex128"])
+def test_rows_of_few_columns_are_reduced(dtype):
+    """Rows that lie one behind the other are taken many at a time; what is left of them, and rows apart, as they come."""
+    random, wide = np.random.default_rng(0), {"float32": "float64", "complex64": "complex128"}.get(dtype, dtype)
+    for rows, columns in [(100_003, 3), (70_000, 1), (5000, 2), (300, 7), (64, 2), (63, 15), (9000, 16)]:
+        x = random.integers(-99, 99, (2, rows, columns)).astype(dtype)
+        if dtype.startswith("complex"):
+            x = x + 1j * random.integers(-99, 99, x.shape).astype(dtype)
+        for reduced in [(0, 1), (1,), (0,), (0, 1, 2), (2,)]:
+            for t, a in [(torch.from_numpy(x), x), (torch.from_numpy(x)[:, ::2], x[:, ::2]), (torch.from_numpy(x)[:, 1:, 1:], x[:, 1:, 1:])]:
+                if a.size:
+                    assert np.array_equal(on_threads(lambda t=t, reduced=reduced: t.sum(reduced)), a.sum(reduced, dtype=wide).astype(dtype))
+    x = random.integers(-99, 99, (2, 5000, 3)).astype(wide)
+    means, deviations = torch.from_numpy(x.astype("complex64" if wide[0] == "c" else "float64")).mean((0, 1)), torch.from_numpy(x.real.astype("float64")).var((0, 1))
+    assert np.allclose(means.numpy(), x.mean((0, 1)), rtol=1e-6)
+    assert np.allclose(deviations.numpy(), x.real.reshape(-1, 3).var(0, ddof=1), rtol=1e-12)
