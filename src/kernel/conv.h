@@ -69,6 +69,14 @@ struct grd_conv_copy {
     int64_t from_row, to_row;
 };
 
+/* to[i * step] = x[i] - y[i] + (z[i] - x[i] - y[i]) * 1j + bias for n complex elements, where y and z lie `part` and 2 * `part` real elements behind x. */
+struct grd_conv_join {
+    int64_t n, part;
+    const char *x, *bias; /* bias: one complex number; NULL: zero */
+    char *to;
+    int64_t step;
+};
+
 struct grd_conv_row {
     void (*copy)(const struct grd_conv_copy *c);
     void (*multiply)(const struct grd_conv_block *b);
@@ -79,6 +87,7 @@ struct grd_conv_row {
     void (*dots)(const struct grd_conv_dots *d);
     /* to[i] = the sum of the lanes of sums[i], for n vectors. */
     void (*add_lanes)(int64_t n, const char *sums, char *to);
+    void (*join)(const struct grd_conv_join *j);
     int lanes, vectors; /* of a vector, of a panel at most */
 };
 

@@ -36,7 +36,7 @@ static bool take_settings(struct grd_conv *c, int64_t n, grd_dims stride, grd_di
         c->padding[i] = 0;
     }
     c->groups = groups;
-    c->is_channels_last = c->is_lines = false;
+    c->is_channels_last = c->is_lines = c->is_split = false;
     if (!take_list(stride, n, "stride", c->stride) || !take_list(padding, n, "padding", c->padding) ||
         !take_list(dilation, n, "dilation", c->dilation))
         return false;
@@ -216,20 +216,33 @@ static bool plan_image(struct grd_plan *p, int64_t n, bool batched, int64_t chan
     memcpy(sizes + 2, last + GRD_CONV_DIMS - n, (size_t)n * sizeof *last);
     const grd_dims all = grd_dims_from(sizes, n + 2), own = batched ? all : grd_dims_from(sizes + 1, n + 1);
     if (!c->is_channels_last)
-        return grd_plan_result(p, own, c->dtype);
+        return grd_plan_result(p, own, grd_conv_result_dtype(c));
     int64_t stride = grd_greatest(channels, 1);
     strides[1] = 1;
     for (int64_t i = n + 1; i > 1; stride *= grd_greatest(sizes[i--], 1))
         strides[i] = stride;
     strides[0] = stride;
-    return grd_plan_strided(p, own, batched ? strides : strides + 1, c->dtype);
+    return grd_plan_strided(p, own, batched ? strides : strides + 1, grd_conv_result_dtype(c));
+}
+
+/* The channels of an image and of places follow the samples, if there are those; those of a result are the first dimension of a weight. */
+static bool plan_split_reads(struct grd_plan *p, grd_tensor *seen, grd_tensor *multiplied, grd_tensor *bias, int64_t n)
+{
+    const struct grd_conv *c = grd_conv_of(p);
+    const int64_t channels = seen->ndim - n - 1;
+    p->prepare = grd_conv_prepare_direct;
+    return grd_plan_reads(p, grd_conv_thirds(seen, channels)) &&
+           grd_plan_reads_as(p, grd_conv_thirds(multiplied, c->kind == GRD_CONV_WEIGHT ? channels : 0), c->dtype) &&
+           grd_plan_reads_as(p, bias, grd_conv_result_dtype(c)) && !grd_pending();
 }
 
 /* Lines are of places that are neighbours: so what they see is made contiguous if those are not. */
-static bool plan_reads(struct grd_plan *p, grd_tensor *seen, grd_tensor *multiplied, grd_tensor *bias)
+static bool plan_reads(struct grd_plan *p, grd_tensor *seen, grd_tensor *multiplied, grd_tensor *bias, int64_t n)
 {
     struct grd_conv *c = grd_conv_of(p);
     c->is_channels_last = makes_channels_last(c, seen, multiplied);
+    if (grd_conv_split(p))
+        return plan_split_reads(p, seen, multiplied, bias, n);
     if (grd_conv_is_small(c)) {
         c->way = GRD_CONV_SMALL;
     } else {
@@ -263,7 +276,7 @@ bool plan_convolution(struct grd_plan *p, grd_tensor *input, grd_tensor *weight,
         return false;
     const int64_t made = groups * (transposed ? c->inner : c->outer);
     return check_bias(bias, sizes, transposed, made) && (transposed ? find_image(c, n, added) : find_places(c, n)) &&
-           check_dtypes(input, weight, bias) && plan_reads(p, input, weight, bias) &&
+           check_dtypes(input, weight, bias) && plan_reads(p, input, weight, bias, n) &&
            plan_image(p, n, input->ndim == n + 2, made, transposed ? c->image : c->places);
 }
 
@@ -297,7 +310,7 @@ bool plan_convolution_input(struct grd_plan *p, grd_dims input_size, grd_tensor 
         return false;
     const bool batched = input_size.n == n + 2;
     return take_gradient(c, n, grd_sizes(grad_output), batched, c->batch) && check_dtypes(grad_output, weight, NULL) &&
-           plan_reads(p, grad_output, weight, NULL) && plan_image(p, n, batched, channels, c->image);
+           plan_reads(p, grad_output, weight, NULL, n) && plan_image(p, n, batched, channels, c->image);
 }
 
 bool plan_convolution_weight(struct grd_plan *p, grd_tensor *input, grd_dims weight_size, grd_tensor *grad_output, grd_dims stride,
@@ -311,7 +324,7 @@ bool plan_convolution_weight(struct grd_plan *p, grd_tensor *input, grd_dims wei
     return take_settings(c, n < 1 || n > GRD_CONV_DIMS ? 1 : n, stride, padding, dilation, groups) && take_weight(c, weight_size) &&
            take_input(c, grd_sizes(input), n, &channels, c->image) && check_channels(c, false, weight_size, grd_sizes(input), channels) &&
            take_gradient(c, n, grd_sizes(grad_output), input->ndim == n + 2, c->batch) && check_dtypes(input, grad_output, NULL) &&
-           plan_reads(p, input, grad_output, NULL) && grd_plan_result(p, weight_size, c->dtype);
+           plan_reads(p, input, grad_output, NULL, n) && grd_plan_result(p, weight_size, grd_conv_result_dtype(c));
 }
 
 /* ---- For formulas ------------------------------------------------------------------------------------------------------------------------ */

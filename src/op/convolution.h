@@ -26,6 +26,7 @@ struct grd_conv {
     bool is_channels_last; /* the result, an image or places */
     enum grd_conv_way way; /* how it is run */
     bool is_lines;
+    bool is_split; /* a complex one, computed as a real one of three times as many groups: see convolution_complex.c */
 };
 
 static inline struct grd_conv *grd_conv_of(const struct grd_plan *p)
@@ -39,6 +40,11 @@ static inline int64_t grd_conv_product(const int64_t sizes[GRD_CONV_DIMS])
     return sizes[0] * sizes[1] * sizes[2];
 }
 
+static inline grd_dtype grd_conv_result_dtype(const struct grd_conv *c)
+{
+    return c->is_split ? grd_dtype_to_complex(c->dtype) : c->dtype;
+}
+
 /* Three ways: one for small ones (convolution_small.c); one for floating numbers that reads what is seen by its strides (convolution_direct.c); one for everything
  * (convolution_run.c). The others read it contiguous. Reads are what is seen through windows (x, y, x), what is multiplied (w, w, y), contiguous, and the bias, if there is
  * one. grd_conv_choose is asked what is not small. */
@@ -49,5 +55,12 @@ bool grd_conv_prepare_direct(struct grd_plan *p);
 void grd_conv_run_direct(const struct grd_plan *p);
 bool grd_conv_prepare(struct grd_plan *p);
 void grd_conv_run(const struct grd_plan *p);
+
+/* Turns the description of a complex convolution into that of the real one that computes it, and chooses; false, and nothing is changed, where that is not worth it. */
+bool grd_conv_split(struct grd_plan *p);
+/* Returns x as its real part, its imaginary part and their sum, one after the other along a dimension. */
+grd_tensor *grd_conv_thirds(grd_tensor *x, int64_t dim);
+/* Joins what the real convolution has given to the complex result. */
+void grd_conv_join(const struct grd_plan *p, const char *sums);
 
 #endif

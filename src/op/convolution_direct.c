@@ -223,12 +223,12 @@ static size_t rounded(int64_t bytes)
 /* True for lines whose channels are to be innermost: they are written as they are computed, and then turned. */
 static bool is_turned(const struct grd_conv_run *r)
 {
-    return r->is_lines && r->c->is_channels_last && r->widen == NULL;
+    return r->is_lines && r->c->is_channels_last && r->widen == NULL && !r->c->is_split;
 }
 
 /* The parts of scratch, one after the other. */
 struct parts {
-    size_t offsets, chains, packed, copy, left, turned, all;
+    size_t offsets, chains, packed, copy, left, turned, split, all;
 };
 
 static struct parts parts_of(const struct grd_conv_run *r)
@@ -243,7 +243,9 @@ static struct parts parts_of(const struct grd_conv_run *r)
     parts.copy = parts.packed + rounded(r->is_lines ? grd_conv_lines_bytes(r) : grd_conv_panels_bytes(r));
     parts.left = parts.copy + (r->is_copied && !r->is_local ? rounded(r->wave * r->channels * r->source_channel * r->size) : 0);
     parts.turned = parts.left + (r->widen != NULL ? rounded(multiplied * r->size) : 0);
-    parts.all = parts.turned + (is_turned(r) ? rounded(c->batch * c->groups * r->rows * r->places * r->size) : 0);
+    const int64_t sums = weight ? c->groups * r->rows * r->channels * r->taps : c->batch * c->groups * r->rows * r->places;
+    parts.split = parts.turned + (is_turned(r) ? rounded(sums * r->size) : 0);
+    parts.all = parts.split + (c->is_split ? rounded(sums * r->size) : 0);
     return parts;
 }
 
@@ -251,7 +253,7 @@ static struct parts parts_of(const struct grd_conv_run *r)
 static void settle(struct grd_conv_run *r, const struct grd_plan *p)
 {
     r->seen = p->in[0];
-    r->bias = p->nreads > 2 && p->in[2] != NULL ? p->in[2]->data : NULL;
+    r->bias = p->nreads > 2 && p->in[2] != NULL && !r->c->is_split ? p->in[2]->data : NULL;
     r->is_copied = !lies_well(r, r->seen);
     r->is_local = r->is_local && r->is_copied;
     r->wave = r->is_copied ? r->wave : r->c->batch * r->c->groups;
@@ -487,7 +489,7 @@ void grd_conv_run_direct(const struct grd_plan *p)
 {
     const struct grd_conv *c = grd_conv_of(p);
     const grd_tensor *result = p->results[0];
-    const bool channels_last = !grd_has(result, GRD_FLAG_CONTIGUOUS), weight = c->kind == GRD_CONV_WEIGHT;
+    const bool channels_last = !c->is_split && !grd_has(result, GRD_FLAG_CONTIGUOUS), weight = c->kind == GRD_CONV_WEIGHT;
     struct grd_conv_run *const r = grd_conv_run_of(p);
     r->seen_dims = weight ? result->ndim - 2 : p->in[1]->ndim - 2;
     r->cast = r->widen != NULL ? r->widen : grd_cast_kernel(c->dtype, c->dtype);
@@ -498,7 +500,7 @@ void grd_conv_run_direct(const struct grd_plan *p)
     r->packed = scratch + parts.packed;
     r->copy = scratch + parts.copy;
     r->left = in_computed(r, p->in[1], scratch + parts.left);
-    r->to = result->data;
+    r->to = c->is_split ? scratch + parts.split : result->data;
     const int64_t positions = grd_conv_product(c->kind == GRD_CONV_IMAGE ? c->image : c->places);
     r->to_sample = c->groups * r->rows * positions;
     const bool across = channels_last && !is_turned(r);
@@ -525,4 +527,6 @@ void grd_conv_run_direct(const struct grd_plan *p)
     }
     if (r->turned != NULL)
         grd_parallel_for(0, c->batch, 1, turn_samples, r);
+    if (c->is_split)
+        grd_conv_join(p, r->to);
 }

@@ -575,6 +575,27 @@ static void add_lanes(int64_t n, const char *sums, char *to)
     }
 }
 
+/* ---- Complex results ---------------------------------------------------------------------------------------------------------------------- */
+
+INLINE void join_every(int64_t step, const struct grd_conv_join *j)
+{
+    const lane *x = (const lane *)j->x, *y = x + j->part, *z = y + j->part, *bias = (const lane *)j->bias;
+    const lane re = bias != NULL ? bias[0] : 0, im = bias != NULL ? bias[1] : 0;
+    lane *const to = (lane *)j->to;
+    for (int64_t i = 0; i < j->n; i++) {
+        to[2 * i * step] = x[i] - y[i] + re;
+        to[2 * i * step + 1] = z[i] - x[i] - y[i] + im;
+    }
+}
+
+static void join(const struct grd_conv_join *j)
+{
+    if (j->step == 1)
+        join_every(1, j);
+    else
+        join_every(j->step, j);
+}
+
 extern const struct grd_conv_row GRD_TYPED(grd_conv_row);
 const struct grd_conv_row GRD_TYPED(grd_conv_row) = {.copy = copy,
                                                      .multiply = multiply,
@@ -583,5 +604,6 @@ const struct grd_conv_row GRD_TYPED(grd_conv_row) = {.copy = copy,
                                                      .put = put,
                                                      .dots = dots,
                                                      .add_lanes = add_lanes,
+                                                     .join = join,
                                                      .lanes = LANES,
                                                      .vectors = MOST_VECTORS};

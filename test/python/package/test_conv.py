@@ -102,6 +102,16 @@ def test_dtypes(seed, dtype, tolerance):
     run_case(seed, dtype, "", tolerance)
 
 
+@pytest.mark.parametrize("dtype", ("complex64", "complex128"))
+@pytest.mark.parametrize("how", ("", "channels last", "turned", "every second"))
+@pytest.mark.parametrize("seed", range(700, 715))
+def test_complex_of_many_products(seed, how, dtype):
+    """Those are computed by real convolutions, in thirds."""
+    got, wanted = run_case(seed, dtype, how, {"complex64": 1e-5, "complex128": 2e-14}[dtype], longest=180)
+    if how == "channels last" and wanted.ndim == 4 and wanted.numel() > 0:
+        assert got.is_contiguous(memory_format=gradus.channels_last) == wanted.is_contiguous(memory_format=torch.channels_last)
+
+
 @pytest.mark.parametrize("dtype", ("uint8", "int8", "int16", "int32", "int64"))
 def test_integers(dtype):
     """Sums wrap as those of products do."""
@@ -125,17 +135,18 @@ def test_gradients_of_gradients(seed):
     assert gradus.autograd.gradcheck(run, (x, weight)) and gradus.autograd.gradgradcheck(run, (x, weight))
 
 
+@pytest.mark.parametrize("dtype", ("float32", "complex64"))
 @pytest.mark.parametrize("seed", range(500, 540))
-def test_the_bits_do_not_depend_on_threads(seed):
-    n, transposed, sizes, weight_sizes, _, settings = draw_case(random.Random(seed))
+def test_the_bits_do_not_depend_on_threads(seed, dtype):
+    n, transposed, sizes, weight_sizes, _, settings = draw_case(random.Random(seed), 40 if dtype == "float32" else 180)
     outcomes, threads = [], gradus.get_num_threads()
     try:
         for count in (1, 3):
             gradus.set_num_threads(count)
             gradus.manual_seed(seed)
-            x, weight = gradus.randn(*sizes, requires_grad=True), gradus.randn(*weight_sizes, requires_grad=True)
+            x, weight = (gradus.randn(*s, dtype=getattr(gradus, dtype), requires_grad=True) for s in (sizes, weight_sizes))
             result = functions(gradus, n)[transposed](x, weight, None, **settings)
-            outcomes.append([result, *gradus.autograd.grad(result.sin().sum(), (x, weight))])
+            outcomes.append([result, *gradus.autograd.grad(result.abs().sin().sum(), (x, weight))])
     finally:
         gradus.set_num_threads(threads)
     assert all(a.equal(b) for a, b in zip(*outcomes))
