@@ -45,6 +45,7 @@ enum grd_lapack_name {
     GRD_LAPACK_SYEVD,
     GRD_LAPACK_GESDD,
     GRD_LAPACK_GEEV,
+    GRD_LAPACK_GELSY,
     GRD_LAPACK_COUNT
 };
 

@@ -1,6 +1,7 @@
-/* LAPACK's syevd, heevd and gesdd, as Fortran calls them: all arguments by address, after them the lengths of those that are text. */
+/* LAPACK's syevd, heevd, gesdd and gelsy, as Fortran calls them: all arguments by address, after them the lengths of those that are text. */
 #include "op/spectral_lapack.h"
 
+#include <math.h>
 #include <string.h>
 
 #include "core/tensor.h"
@@ -17,6 +18,13 @@ typedef void real_gesdd_routine(const char *jobz, const int64_t *m, const int64_
 typedef void complex_gesdd_routine(const char *jobz, const int64_t *m, const int64_t *n, void *a, const int64_t *lda, void *s, void *u,
                                    const int64_t *ldu, void *vt, const int64_t *ldvt, void *work, const int64_t *lwork, void *rwork,
                                    int64_t *iwork, int64_t *ret_info, size_t length);
+
+typedef void real_gelsy_routine(const int64_t *m, const int64_t *n, const int64_t *k, void *a, const int64_t *lda, void *b,
+                                const int64_t *ldb, int64_t *pivots, const void *rcond, int64_t *ret_rank, void *work, const int64_t *lwork,
+                                int64_t *ret_info);
+typedef void complex_gelsy_routine(const int64_t *m, const int64_t *n, const int64_t *k, void *a, const int64_t *lda, void *b,
+                                   const int64_t *ldb, int64_t *pivots, const void *rcond, int64_t *ret_rank, void *work,
+                                   const int64_t *lwork, void *rwork, int64_t *ret_info);
 
 /* ---- Workspace --------------------------------------------------------------------------------------------------------------------------- */
 
@@ -151,4 +159,64 @@ bool grd_lapack_svd(grd_dtype dtype, const struct grd_svd *s, const struct grd_l
     *s->ret_info = (int32_t)call_svd(dtype, s, x.copies, s->ret_s, s->ret_u, s->ret_vh, w, x);
     grd_openblas_end();
     return true;
+}
+
+/* ---- Least squares ----------------------------------------------------------------------------------------------------------------------- */
+
+/* A copy of the right sides, with room for the solution, and blocks of reflections. */
+struct grd_lapack_work grd_lapack_least_squares_work(grd_dtype dtype, int64_t m, int64_t n, int64_t k)
+{
+    enum { BLOCK = 64 }; /* columns, not fewer than LAPACK takes at a time */
+    const int64_t shorter = m < n ? m : n, longer = m < n ? n : m;
+    struct grd_lapack_work w = {.copies = longer * k,
+                                .elements = shorter + 2 * n + BLOCK * (n + 1) + BLOCK * (shorter > k ? shorter : k),
+                                .reals = grd_dtype_is_complex(dtype) ? 2 * n : 0,
+                                .integers = n};
+    count_bytes(dtype, &w);
+    return w;
+}
+
+static double magnitude_of(const char *element, grd_dtype dtype)
+{
+    const grd_scalar x = grd_scalar_read(element, dtype);
+    return x.kind == GRD_SCALAR_COMPLEX ? hypot(x.v.c.re, x.v.c.im) : fabs(grd_scalar_double(x));
+}
+
+/* True if the rank is not full, and what is left of the matrix beside its rank is rounding. The factors are T, whose first element is not above the largest singular value, and
+ * behind it R, whose first element is the largest on its diagonal. Otherwise singular values must tell what counts as 0. */
+static bool drops_rounding(grd_dtype dtype, const struct grd_least_squares *s, const char *factors)
+{
+    const double epsilon = grd_dtype_to_real(dtype) == GRD_FLOAT32 ? 0x1p-23 : 0x1p-52;
+    const int64_t shorter = s->m < s->n ? s->m : s->n, longer = s->m < s->n ? s->n : s->m;
+    return *s->ret_rank < shorter && magnitude_of(factors + (size_t)(*s->ret_rank * (s->m + 1)) * itemsize(dtype), dtype) <=
+                                         (double)longer * epsilon * magnitude_of(factors, dtype);
+}
+
+bool grd_lapack_least_squares(grd_dtype dtype, const struct grd_least_squares *s, const struct grd_lapack_work *w, char *work)
+{
+    const struct parts x = parts_of(dtype, w, work);
+    const size_t size = itemsize(dtype);
+    const int64_t longer = s->m < s->n ? s->n : s->m;
+    const float rounded_rcond = (float)s->rcond;
+    const bool is_single = grd_dtype_to_real(dtype) == GRD_FLOAT32, complex = grd_dtype_is_complex(dtype);
+    const void *rcond = is_single ? (const void *)&rounded_rcond : &s->rcond;
+    char *const a = s->ret_factors, *const b = x.copies;
+    grd_lapack_routine *const routine = grd_lapack(dtype, GRD_LAPACK_GELSY);
+    int64_t info = 0;
+    if (routine == NULL || !grd_openblas_begin())
+        return false;
+    memcpy(a, s->a, (size_t)(s->m * s->n) * size);
+    for (int64_t i = 0; i < s->k; i++)
+        memcpy(b + (size_t)(i * longer) * size, (const char *)s->b + (size_t)(i * s->m) * size, (size_t)s->m * size);
+    memset(x.integers, 0, (size_t)s->n * sizeof *x.integers); /* no column is to be the first */
+    if (complex)
+        ((complex_gelsy_routine *)routine)(&s->m, &s->n, &s->k, a, &s->m, b, &longer, x.integers, rcond, s->ret_rank, x.elements,
+                                           &w->elements, x.reals, &info);
+    else
+        ((real_gelsy_routine *)routine)(&s->m, &s->n, &s->k, a, &s->m, b, &longer, x.integers, rcond, s->ret_rank, x.elements, &w->elements,
+                                        &info);
+    grd_openblas_end();
+    for (int64_t i = 0; i < s->k; i++)
+        memcpy((char *)s->ret_x + (size_t)(i * s->n) * size, b + (size_t)(i * longer) * size, (size_t)s->n * size);
+    return info == 0 && drops_rounding(dtype, s, a);
 }

@@ -92,6 +92,45 @@ def test_least_squares_of_lower_rank():
         compare(lambda m, x, b, driver=driver: tuple(t.detach() for t in m.linalg.lstsq(x, b, rcond=1e-10, driver=driver)), [a, random(10, (6, 2), "float64")], "float64", second=False)
 
 
+@pytest.mark.parametrize("dtype", ["float64", "complex128"])
+@pytest.mark.parametrize("shapes, rank", [(((40, 40), (40,)), 35), (((60, 40), (60, 3)), 30), (((40, 70), (40, 2)), 33), (((2, 30, 30), (2, 30, 4)), 20), (((2, 30, 30), (1, 30, 4)), 20), (((30, 30), (30, 1)), 0)])
+def test_least_squares_of_lower_rank_of_large_matrices(shapes, rank, dtype):
+    *batch, m, n = shapes[0]
+    a = random(11, (*batch, m, rank), dtype) @ random(12, (*batch, rank, n), dtype)
+    compare(lambda t, x, b: t.linalg.lstsq(x, b), [a, random(13, shapes[1], dtype)], dtype, second=False)
+
+
+def test_least_squares_of_large_matrices_whose_rank_is_not_clear():
+    """Singular values that fall evenly, and a tolerance among them: what QR with pivoting drops is more than rounding."""
+    u, v = (np.linalg.qr(random(k, (40, 40), "float64"))[0] for k in (14, 15))
+    a, b = u * np.geomspace(1, 1e-6, 40) @ v, random(16, (40, 1), "float64")
+    for low in (a, np.where(np.arange(40) == 7, a[:, :1], a)):
+        for rcond in np.geomspace(2e-6, 0.5, 9):
+            made = gradus.linalg.lstsq(tensor(gradus, low, "float64"), tensor(gradus, b, "float64"), rcond=float(rcond))
+            values = np.linalg.svd(low, compute_uv=False)
+            assert made.rank.item() == (values > rcond * values[0]).sum()
+            np.testing.assert_allclose(array(made.solution), np.linalg.pinv(low, rcond=rcond) @ b, rtol=1e-7, atol=1e-7)
+
+
+def test_least_squares_of_lower_rank_have_tangents_and_batches():
+    a, b = random(16, (3, 30, 20), "float64") @ random(17, (3, 20, 30), "float64"), random(18, (3, 30, 2), "float64")
+    found = []
+    for module in (gradus, torch):
+        x, y = tensor(module, a, "float64"), tensor(module, b, "float64")
+        solve = lambda x, y, module=module: module.linalg.lstsq(x, y).solution  # noqa: E731
+        found.append([array(t) for t in (module.vmap(solve)(x, y), *module.func.jvp(solve, (x, y), (x.cos(), y.sin())))])
+    for ours, theirs in zip(*found):
+        np.testing.assert_allclose(ours, theirs, rtol=1e-7, atol=1e-9)
+
+
+@pytest.mark.parametrize("value", [float("nan"), INF])
+def test_least_squares_of_large_matrices_that_are_not_finite(value):
+    a = gradus.eye(40)
+    a[3, 7] = value
+    with pytest.raises(gradus.linalg.LinAlgError, match="non-finite values"):
+        gradus.linalg.lstsq(a, gradus.ones(40, 1))
+
+
 @pytest.mark.parametrize("call", [
     lambda m: m.linalg.vector_norm(m.ones(3, dtype=m.int64)), lambda m: m.linalg.vector_norm(m.ones(3), dtype=m.int64), lambda m: m.linalg.vector_norm(m.ones(3), dtype=m.complex64),
     lambda m: m.linalg.vector_norm(m.ones(0), INF), lambda m: m.linalg.vector_norm(m.ones(3), dtype=m.float16), lambda m: m.linalg.vector_norm(m.ones(3), 1j),
