@@ -5,6 +5,8 @@
 #include "op/openblas.h"
 
 typedef void potrf_routine(const char *triangle, const int64_t *n, void *a, const int64_t *lda, int64_t *ret_info, size_t length);
+typedef void trtri_routine(const char *triangle, const char *diagonal, const int64_t *n, void *a, const int64_t *lda, int64_t *ret_info,
+                           size_t length1, size_t length2);
 typedef void getrf_routine(const int64_t *m, const int64_t *n, void *a, const int64_t *lda, int64_t *ret_pivots, int64_t *ret_info);
 typedef void trsm_routine(const char *side, const char *triangle, const char *transposition, const char *diagonal, const int64_t *m,
                           const int64_t *n, const void *alpha, const void *a, const int64_t *lda, void *b, const int64_t *ldb,
@@ -74,13 +76,45 @@ bool grd_lapack_cholesky(grd_dtype dtype, int64_t n, void *a, int32_t *ret_info)
     return true;
 }
 
+/* What the inverse of a factor, whose columns are `leading` elements apart, is made with. */
+struct inversion {
+    grd_dtype dtype;
+    int64_t leading;
+    trtri_routine *trtri;
+    trsm_routine *trsm;
+};
+
+/* Inverts a lower triangle by halves: those off the diagonal are solutions. OpenBLAS's own trtri inverts hundreds of columns one by one. */
+static void invert_lower(const struct inversion *v, int64_t n, char *l)
+{
+    enum { SMALL = 48 }; /* columns, one by one */
+    static const float one[2] = {1, 0}, minus_one[2] = {-1, 0};
+    static const double wide_one[2] = {1, 0}, wide_minus_one[2] = {-1, 0};
+    const bool single = grd_dtype_to_real(v->dtype) == GRD_FLOAT32;
+    const void *positive = single ? (const void *)one : wide_one, *negative = single ? (const void *)minus_one : wide_minus_one;
+    int64_t info = 0;
+    if (n <= SMALL) {
+        v->trtri("L", "N", &n, l, &v->leading, &info, 1, 1);
+        return;
+    }
+    const int64_t first = n / 2, rest = n - first, size = grd_dtype_table[v->dtype].size;
+    char *below = l + first * size, *last = l + first * (v->leading + 1) * size;
+    v->trsm("L", "L", "N", "N", &rest, &first, negative, last, &v->leading, below, &v->leading, 1, 1, 1, 1);
+    v->trsm("R", "L", "N", "N", &rest, &first, positive, l, &v->leading, below, &v->leading, 1, 1, 1, 1);
+    invert_lower(v, first, l);
+    invert_lower(v, rest, last);
+}
+
 bool grd_lapack_cholesky_inverse(grd_dtype dtype, int64_t n, void *l)
 {
-    potrf_routine *const potri = (potrf_routine *)begin(dtype, GRD_LAPACK_POTRI);
+    const struct inversion v = {dtype, n, (trtri_routine *)grd_lapack(dtype, GRD_LAPACK_TRTRI),
+                                (trsm_routine *)grd_lapack(dtype, GRD_LAPACK_TRSM)};
+    potrf_routine *const lauum = (potrf_routine *)grd_lapack(dtype, GRD_LAPACK_LAUUM);
     int64_t info = 0;
-    if (potri == NULL)
+    if (v.trtri == NULL || v.trsm == NULL || lauum == NULL || !grd_openblas_begin())
         return false;
-    potri("L", &n, l, &n, &info, 1);
+    invert_lower(&v, n, l);
+    lauum("L", &n, l, &n, &info, 1);
     grd_openblas_end();
     return true;
 }

@@ -31,7 +31,8 @@ const struct grd_openblas *grd_openblas(void);
 /* The routines of LAPACK, and of BLAS as Fortran calls them, that are used. */
 enum grd_lapack_name {
     GRD_LAPACK_POTRF,
-    GRD_LAPACK_POTRI,
+    GRD_LAPACK_TRTRI,
+    GRD_LAPACK_LAUUM,
     GRD_LAPACK_GETRF,
     GRD_LAPACK_TRSM,
     GRD_LAPACK_TRSV,

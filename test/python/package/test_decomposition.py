@@ -181,3 +181,17 @@ def test_errors_of_reflections_and_exponentials(call):
             call(module)
         texts.append(str(caught.value))
     assert texts[1] in texts[0]
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "complex64", "complex128"])
+@pytest.mark.parametrize("upper", [False, True])
+def test_inverses_of_large_factors(upper, dtype):
+    """Triangles are inverted by halves, of even and of odd numbers of columns."""
+    for sizes in ((48,), (49,), (2, 97), (301,)):
+        generator = torch.Generator().manual_seed(0)
+        a = torch.randn(*sizes, sizes[-1], generator=generator, dtype=torch.complex128 if "complex" in dtype else torch.float64)
+        a = a @ a.mH + sizes[-1] * torch.eye(sizes[-1])
+        factor = torch.linalg.cholesky(a, upper=upper).resolve_conj().contiguous()
+        made = gradus.cholesky_inverse(gradus.from_numpy(factor.numpy()).to(getattr(gradus, dtype)), upper=upper).numpy()
+        wanted = torch.linalg.inv(a).numpy()
+        assert abs(made - wanted).max() < (3e-6 if dtype in ("float32", "complex64") else 1e-14) * abs(wanted).max()
