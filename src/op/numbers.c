@@ -26,9 +26,8 @@ grd_tensor *op_abs(grd_tensor *out, grd_tensor *self)
 
 grd_tensor *op_sgn(grd_tensor *out, grd_tensor *self)
 {
-    if (grd_dtype_is_complex((grd_dtype)self->dtype))
-        return grd_op_unary(out, self, &elementwise_hidden_sgn, NULL);
-    grd_tensor *sign = grd_sign(grd_composite_input(out, self));
+    const bool is_complex = grd_dtype_is_complex((grd_dtype)self->dtype);
+    grd_tensor *input = grd_composite_input(out, self), *sign = is_complex ? grd_quotient_or_zero(input, grd_abs(input)) : grd_sign(input);
     return grd_composite_finish(out, self, out == NULL ? grd_composite_elementwise(sign, grd_tensors(self)) : sign);
 }
 

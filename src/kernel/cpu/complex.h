@@ -6,7 +6,6 @@
 #include <tgmath.h>
 
 #include "kernel/cpu/typed.h"
-#include "kernel/cpu/vecmath_plane.h"
 
 static inline E to_libm(C x)
 {
@@ -82,13 +81,6 @@ static inline C quotient(C x, C y)
     const R re_infinity = copysign((R)INFINITY, y.re), im_infinity = copysign((R)INFINITY, y.im);
     const C by_zero = {x.re * re_infinity, x.im * im_infinity};
     return large == 0 ? by_zero : number(re * scale, im * scale);
-}
-
-/* x / |x|, and 0 of 0. */
-static inline C unit(C x)
-{
-    const R length = vm_hypot(x.re, x.im), divisor = length == 0 ? 1 : length;
-    return number(x.re / divisor, x.im / divisor);
 }
 
 #endif
