@@ -24,8 +24,24 @@ static struct job *job_of(const struct grd_plan *p)
     return (struct job *)(uintptr_t)p->state;
 }
 
+static bool check(const grd_tensor *A, const grd_tensor *B)
+{
+    const char *const function = "linalg.lstsq";
+    if (!grd_check_matrices(A, "input", function) || !grd_check_matrices(B, "other", function))
+        return false;
+    if (grd_kernels->jacobi[A->dtype] == NULL)
+        return grd_raise_no_kernel(function, (grd_dtype)A->dtype);
+    const grd_dims batch = grd_batch_of(A);
+    const bool fits = B->dtype == A->dtype && B->ndim == A->ndim && grd_dims_equal(batch, grd_batch_of(B)) &&
+                      grd_size_from_end(A, 2) == grd_size_from_end(B, 2);
+    return fits || grd_raise(GRD_ERROR_RUNTIME, "%s: matrices of %s and right sides of %s do not fit together", function,
+                             grd_list_text(grd_sizes(A)), grd_list_text(grd_sizes(B)));
+}
+
 bool plan_hidden_lstsq_pivoted(struct grd_plan *p, grd_tensor *A, grd_tensor *B, double rcond)
 {
+    if (!check(A, B))
+        return false;
     const grd_dtype dtype = (grd_dtype)A->dtype;
     const int64_t m = grd_size_from_end(A, 2), n = grd_size_from_end(A, 1), k = grd_size_from_end(B, 1);
     const double room = ((double)grd_greatest(m, n) + 256) * ((double)n + (double)k + 256) * 16;
