@@ -278,6 +278,52 @@ static void test_pow(void **state)
     }
 }
 
+static void test_pow_of_doubles(void **state)
+{
+    (void)state;
+    static const double specials[] = {0.0,
+                                      -0.0,
+                                      1,
+                                      -1,
+                                      2,
+                                      -2,
+                                      3,
+                                      -3,
+                                      0.5,
+                                      -0.5,
+                                      INFINITY,
+                                      -INFINITY,
+                                      NAN,
+                                      0x1p-1074,
+                                      -0x1p-1074,
+                                      0x1.fffffffffffffp1023,
+                                      0x1p52,
+                                      0x1p53,
+                                      0x1.fffffffffffffp52,
+                                      -0x1.fffffffffffffp52,
+                                      0x1p52 + 1,
+                                      0x1.0000000000001p0,
+                                      0x1.fffffffffffffp-1,
+                                      1e300};
+    enum { SPECIALS = sizeof specials / sizeof *specials, COUNT = SPECIALS * SPECIALS + 40000 };
+    static double x[COUNT], y[COUNT], z[COUNT];
+    for (int i = 0; i < COUNT; i++) {
+        const double unit = (double)(random_bits() >> 11) * 0x1p-52 - 1;
+        const int exponent = i % 4 == 0 ? -30 : i % 4 == 1 ? -1 : (int)(random_bits() % 2000) - 1040;
+        x[i] = i < SPECIALS * SPECIALS ? specials[i / SPECIALS] : i % 4 == 0 ? 1 + ldexp(unit, exponent) : ldexp(fabs(unit), exponent);
+        y[i] = i < SPECIALS * SPECIALS ? specials[i % SPECIALS] : unit * 710 / fabs(log(x[i]));
+    }
+    for (int level = 0; table_of_level(level) != NULL; level++) {
+        call_map(&table_of_level(level)->binary[GRD_FLOAT64][GRD_BINARY_HIDDEN_POW], COUNT, (char *[]){(char *)z, (char *)x, (char *)y},
+                 (int64_t[]){8, 8, 8}, NULL);
+        for (int i = 0; i < COUNT; i++) {
+            const long double exact = powl(x[i], y[i]);
+            if (!(distance(z[i], exact, (double)exact, 53, -1021) <= 0.8))
+                fail_msg("%s: pow(%a, %a) = %a, not %La", table_of_level(level)->isa, x[i], y[i], z[i], exact);
+        }
+    }
+}
+
 /* Exact, whatever the quotient: near ones and far ones side by side, and numbers of which parts vanish. */
 static void test_fmod(void **state)
 {
@@ -431,10 +477,11 @@ static void test_bool(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_every_path),    cmocka_unit_test(test_bfloat16),        cmocka_unit_test(test_int8),
-        cmocka_unit_test(test_wide_integers), cmocka_unit_test(test_nan_rules),       cmocka_unit_test(test_float_division),
-        cmocka_unit_test(test_pow),           cmocka_unit_test(test_hypot_and_atan2), cmocka_unit_test(test_fmod),
-        cmocka_unit_test(test_complex),       cmocka_unit_test(test_ternary),         cmocka_unit_test(test_bool),
+        cmocka_unit_test(test_every_path),    cmocka_unit_test(test_bfloat16),       cmocka_unit_test(test_int8),
+        cmocka_unit_test(test_wide_integers), cmocka_unit_test(test_nan_rules),      cmocka_unit_test(test_float_division),
+        cmocka_unit_test(test_pow),           cmocka_unit_test(test_pow_of_doubles), cmocka_unit_test(test_hypot_and_atan2),
+        cmocka_unit_test(test_fmod),          cmocka_unit_test(test_complex),        cmocka_unit_test(test_ternary),
+        cmocka_unit_test(test_bool),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -5,6 +5,7 @@
 #include "kernel/cpu/map.h"
 #include "kernel/cpu/vecmath.h"
 #include "kernel/cpu/vecmath_plane.h"
+#include "kernel/cpu/vecmath_power.h"
 #include "kernel/special.h"
 
 /* ---- Integers: arithmetic wraps --------------------------------------------------------------------------------------------------- */

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "kernel/cpu/map.h"
+#include "kernel/cpu/vecmath_power.h"
 #include "kernel/cpu/vecmath_special.h"
 #include "kernel/special.h"
 
