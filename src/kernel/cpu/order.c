@@ -379,17 +379,12 @@ static void rank(const struct grd_rank_block *b)
 }
 
 /* By one digit of the keys after the other, from the lowest on. */
-static const void *sort(int64_t n, const void *in, void *to, void *spare)
+static T *sort_by_bits(int64_t n, const T *from, T *sorted, T *other, W least, int low, int high)
 {
-    const T *from = in;
-    T *sorted = to, *other = spare;
-    const struct range r = range_of(&(struct grd_rank_block){.in = in}, 0, n);
-    const W least = r.least;
-    const int bits = n > 0 ? bits_of((W)(r.most - least)) : 0, most_width = n < MANY ? FEW_DIGIT_BITS : DIGIT_BITS,
-              digits = (bits + most_width - 1) / most_width;
-    const int width = digits > 0 ? (bits + digits - 1) / digits : 0;
+    const int most_width = n < MANY ? FEW_DIGIT_BITS : DIGIT_BITS, digits = (high - low + most_width - 1) / most_width;
+    const int width = (high - low + digits - 1) / digits;
     const W mask = (W)(((uint64_t)1 << width) - 1);
-    for (int shift = 0; shift < bits; shift += width) {
+    for (int shift = low; shift < high; shift += width) {
         int64_t at[1 << DIGIT_BITS], next = 0;
         memset(at, 0, ((size_t)1 << width) * sizeof *at);
         for (int64_t i = 0; i < n; i++)
@@ -405,7 +400,38 @@ static const void *sort(int64_t n, const void *in, void *to, void *spare)
         sorted = other;
         other = (T *)(uintptr_t)from;
     }
-    return from;
+    return other;
+}
+
+/* Inserts what is out of order; false if an element would move further than ALIKE places. */
+static bool insert(int64_t n, T *x)
+{
+    for (int64_t i = 1; i < n; i++) {
+        const T moved = x[i];
+        int64_t to = i;
+        for (; to > 0 && key_of(x[to - 1]) > key_of(moved); to--) {
+            if (i - to == ALIKE)
+                return false;
+            x[to] = x[to - 1];
+        }
+        x[to] = moved;
+    }
+    return true;
+}
+
+/* By so many of the highest bits that random keys rarely agree in them; by all where keys do. */
+static const void *sort(int64_t n, const void *in, void *to, void *spare)
+{
+    const struct range r = range_of(&(struct grd_rank_block){.in = in}, 0, n);
+    const int bits = n > 0 ? bits_of((W)(r.most - r.least)) : 0, enough = 2 * bits_of((W)n) + 2;
+    if (bits == 0)
+        return in;
+    if (bits > enough) {
+        T *const sorted = sort_by_bits(n, in, to, spare, r.least, bits - enough, bits);
+        if (insert(n, sorted))
+            return sorted;
+    }
+    return sort_by_bits(n, in, to, spare, r.least, 0, bits);
 }
 
 /* ---- Running extremes --------------------------------------------------------------------------------------------------------------------- */

@@ -175,3 +175,18 @@ def test_distinct_complex_numbers(dtype):
     assert runs[of].tolist() == repeated.tolist() and int(lengths.sum()) == repeated.numel() and bool((runs[1:] != runs[:-1]).all())
     nan = gradus.tensor([complex(0.0, -0.0), complex(math.nan, 1), complex(-0.0, 0.0), complex(math.nan, 1), complex(1, math.nan)], dtype=x.dtype)
     assert gradus.unique(nan, return_counts=True)[1].tolist() == [2, 1, 1, 1] and gradus.unique(nan[:0]).shape == (0,) and gradus.unique(nan[0]).tolist() == [0]
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "int64", "uint64", "int16"])
+@pytest.mark.parametrize("n", [0, 1, 2, 49, 1000, 5000, 70000])
+def test_distinct_elements_of_any_spread(dtype, n):
+    """Keys that differ in their highest bits, in their lowest alone, or that are equal: few of them agree in the bits that are sorted first, or all."""
+    random = np.random.default_rng(n)
+    if dtype.startswith("float"):
+        spread = [random.standard_normal(n), 1 + random.standard_normal(n) * 1e-9, np.round(random.standard_normal(n)), random.standard_normal(n) * 10.0 ** random.integers(-30, 30, n)]
+    else:
+        least, most = np.iinfo(dtype).min, np.iinfo(dtype).max
+        spread = [random.integers(least, most, n, dtype=dtype, endpoint=True), random.integers(0, 9, n), np.where(random.random(n) < 0.01, most, random.integers(0, 99, n).astype(dtype)), np.arange(n)]
+    for values in spread:
+        values = values.astype(dtype)
+        assert np.array_equal(gradus.unique(gradus.from_numpy(values)).numpy(), np.unique(values))
