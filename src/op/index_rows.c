@@ -9,6 +9,7 @@
 
 enum {
     LEAST_ROW = 256, /* bytes: shorter rows are mostly calls */
+    LEAST_PART = 8,  /* of the rows, as a fraction, is added to: all are gone through */
     PIECE = 1024,    /* elements whose sums stay in the first cache */
     GRAIN = 16 * 1024
 };
@@ -28,7 +29,7 @@ bool grd_adds_rows(const struct grd_plan *p, const grd_tensor *self, int64_t dim
     const grd_tensor *out = p->out;
     const bool fits = out == NULL || out == self || (is_in_order(out) && out->dtype == self->dtype && grd_same_sizes(out, grd_sizes(self)));
     return fits && is_in_order(self) && is_in_order(source) && source->dtype == self->dtype && self->dtype != GRD_COMPLEX32 &&
-           index->numel > 0 && row_elements(self, dim) * self->itemsize >= LEAST_ROW;
+           index->numel > 0 && row_elements(self, dim) * self->itemsize >= LEAST_ROW && index->numel >= self->sizes[dim] / LEAST_PART;
 }
 
 double grd_added_rows_scratch(const grd_tensor *self, int64_t dim, const grd_tensor *index)
