@@ -310,8 +310,10 @@ void op_hidden_lstsq_made(grd_tensor *self, grd_tensor *b, double rcond, const c
         const grd_hidden_lstsq_of_full_rank_result made = grd_hidden_lstsq_of_full_rank(self, b, parts.Q, parts.R);
         ret[0] = made.solution, ret[1] = made.residuals, ret[2] = made.rank, ret[3] = made.singular_values;
     } else if (by_factors && solve_by_pivots(self, b, rcond, &pivoted)) {
-        const grd_hidden_lstsq_of_rank_result made = grd_hidden_lstsq_of_rank(self, b, pivoted.solution, pivoted.rank, rcond);
-        ret[0] = made.solution, ret[1] = made.residuals, ret[2] = made.rank_out, ret[3] = made.singular_values;
+        ret[0] = grd_hidden_lstsq_known(self, b, pivoted.solution, rcond);
+        ret[1] = grd_slice(grd_reshape(grd_abs(ret[0]), grd_dims(-1)), .dim = 0, .start = grd_int(0), .end = grd_int(0));
+        ret[2] = pivoted.rank;
+        ret[3] = grd_zeros(grd_dims(0), .dtype = grd_dtype_to_real((grd_dtype)self->dtype), .device = grd_device_of(self));
     } else {
         const grd_hidden_lstsq_ranked_result made = grd_hidden_lstsq_ranked(self, b, rcond, driver);
         ret[0] = made.solution, ret[1] = made.residuals, ret[2] = made.rank, ret[3] = made.singular_values;
