@@ -325,12 +325,9 @@ def test_texts_of_reductions_that_refuse_a_dtype():
     same(program)
 
 
-def test_results_of_nothing_and_their_layouts():
+def test_results_of_nothing():
     def program(t):
         nothing = [t.median(t.empty(0, dtype=dtype)).item() for dtype in (t.int64, t.int32, t.uint8)] + [t.nanmedian(t.empty(0, dtype=t.int16)).item()]
-        conditions = [t.linalg.cond(t.empty(3, 0), p).item() for p in (1, -1, float("inf"))]
-        matrix = t.tensor([[2.0, 0.0], [1.0, 3.0]])
-        copies = [t.triangular_solve(t.ones(2, 3), m, upper=False).cloned_coefficient for m in (matrix, matrix.expand(2, 2, 2))]
-        return nothing, conditions, [(c.stride(), c.tolist()) for c in copies]
+        return nothing, [t.linalg.cond(t.empty(3, 0), p).item() for p in (1, -1, float("inf"))]
 
     same(program)
