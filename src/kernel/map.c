@@ -100,7 +100,7 @@ INLINE void copy_lines(int64_t lines, int64_t n, char *to, const int64_t *to_str
             copy(lines, to, to_line, from, from_line, size);
     else if (to_strides[0] == size && from_strides[0] == size)
         for (; lines > 0; lines--, to += to_line, from += from_line)
-            memcpy(to, from, (size_t)(n * size));
+            grd_copy_line(to, from, n * size);
     else if (to_strides[0] == size)
         for (const int64_t stride = from_strides[0]; lines > 0; lines--, to += to_line, from += from_line)
             gather(n, to, from, stride, size);

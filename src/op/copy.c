@@ -11,7 +11,9 @@
 #include "core/iter.h"
 #include "gen/uses/op/copy.h"
 #include "gradus/library.h"
+#include "kernel/bytes.h"
 #include "kernel/index.h"
+#include "kernel/map.h"
 #include "op/common.h"
 #include "op/composite.h"
 #include "op/plan.h"
@@ -45,20 +47,26 @@ static char *block_start(const grd_tensor *t)
 struct block_copy {
     char *to;
     const char *from;
+    bool past; /* the caches */
 };
 
 static void copy_bytes(int64_t begin, int64_t end, void *context)
 {
     const struct block_copy *copy = context;
-    memcpy(copy->to + begin, copy->from + begin, (size_t)(end - begin));
+    if (copy->past)
+        grd_kernels->bytes->copy_past(end - begin, copy->to + begin, copy->from + begin);
+    else
+        grd_copy_line(copy->to + begin, copy->from + begin, end - begin);
 }
 
 void grd_copy_block(char *to, const char *from, int64_t bytes)
 {
-    if (bytes <= GRD_COPY_GRAIN)
-        memcpy(to, from, (size_t)bytes);
-    else
-        grd_parallel_for(0, bytes, GRD_COPY_GRAIN, copy_bytes, &(struct block_copy){to, from});
+    if (bytes <= GRD_COPY_GRAIN) {
+        grd_copy_line(to, from, bytes);
+        return;
+    }
+    struct block_copy copy = {to, from, grd_stores_for(2 * bytes, 2, (char *const[]){to, (char *)(uintptr_t)from}) == GRD_STORES_PAST};
+    grd_parallel_for(0, bytes, GRD_COPY_GRAIN, copy_bytes, &copy);
 }
 
 struct block_fill {

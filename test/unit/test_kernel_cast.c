@@ -282,6 +282,29 @@ static void test_bytes_in_other_places(void **state)
             }
 }
 
+/* Lines from and to anywhere in a line of the cache, with what is around the result left as it was. */
+static void test_bytes_that_are_copied(void **state)
+{
+    (void)state;
+    enum { AROUND = 64, ROOM = 5000 + 3 * AROUND };
+    static const int64_t lengths[] = {GRD_LINE_LEAST, 257, 319, 384, 400, 511, 640, 4993};
+    static _Alignas(64) char from[ROOM], to[ROOM], expected[ROOM];
+    for (int64_t i = 0; i < ROOM; i++)
+        from[i] = (char)random_bits();
+    for (int level = 0; table_of_level(level) != NULL; level++)
+        for (size_t k = 0; k < sizeof lengths / sizeof *lengths; k++)
+            for (int64_t at = AROUND; at < 2 * AROUND; at++)
+                for (int past = 0; past < 2; past++) {
+                    const struct grd_bytes_kernels *bytes = table_of_level(level)->bytes;
+                    const int64_t start = 7 * at % AROUND;
+                    memset(to, 1, ROOM);
+                    memset(expected, 1, ROOM);
+                    memcpy(expected + at, from + start, (size_t)lengths[k]);
+                    (past ? bytes->copy_past : bytes->copy)(lengths[k], to + at, from + start);
+                    assert_memory_equal(to, expected, ROOM);
+                }
+}
+
 static void test_tables(void **state)
 {
     (void)state;
@@ -298,6 +321,7 @@ int main(void)
         cmocka_unit_test(test_every_pair),
         cmocka_unit_test(test_every_path),
         cmocka_unit_test(test_bytes_in_other_places),
+        cmocka_unit_test(test_bytes_that_are_copied),
         cmocka_unit_test(test_tables),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

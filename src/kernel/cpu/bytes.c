@@ -5,6 +5,7 @@
 
 #include "kernel/cpu/level.h"
 #include "kernel/cpu/loop.h"
+#include "kernel/cpu/stream.h"
 
 enum { LINE = 64, FETCHED = 256 }; /* of the cache; bytes ahead */
 
@@ -220,40 +221,51 @@ static void pair_8(int64_t n, char *const *data, const int64_t *strides, const v
 
 /* ---- Lines ------------------------------------------------------------------------------------------------------------------------------ */
 
-INLINE void copy_vector(char *to, const char *from)
+/* Half a line of the cache at most: memory is then read ahead by more requests. */
+enum { PART = VECTOR < LINE / 2 ? VECTOR : LINE / 2 };
+typedef uint8_t part __attribute__((vector_size(PART)));
+
+INLINE void copy_part(char *to, const char *from)
 {
-    ones v;
-    memcpy(&v, from, VECTOR);
-    memcpy(to, &v, VECTOR);
+    part v;
+    memcpy(&v, from, PART);
+    memcpy(to, &v, PART);
 }
 
-/* memcpy() of some C libraries copies lines of this length by an instruction that takes longer to start. All vectors but the first and the last, which may overlap
- * their neighbours, are stored at multiples of their size, so that no store is split between lines of the cache. */
+/* memcpy() of some C libraries copies long lines by an instruction that takes long to start, and ten times as long where the result lies a few bytes further in its
+ * page than the source. All parts but the first and the last, which may overlap their neighbours, are stored at multiples of their size, so that no store is split
+ * between lines of the cache. */
 static void copy(int64_t n, char *to, const char *from)
 {
-    int64_t i = VECTOR - (int64_t)((uintptr_t)to % VECTOR);
-    copy_vector(to, from);
-    for (; i + 4 * VECTOR <= n; i += 4 * VECTOR) {
-        ones v, second, third, last;
-        memcpy(&v, from + i, VECTOR);
-        memcpy(&second, from + i + VECTOR, VECTOR);
-        memcpy(&third, from + i + 2 * VECTOR, VECTOR);
-        memcpy(&last, from + i + 3 * VECTOR, VECTOR);
-        memcpy(to + i, &v, VECTOR);
-        memcpy(to + i + VECTOR, &second, VECTOR);
-        memcpy(to + i + 2 * VECTOR, &third, VECTOR);
-        memcpy(to + i + 3 * VECTOR, &last, VECTOR);
+    int64_t i = PART - (int64_t)((uintptr_t)to % PART);
+    copy_part(to, from);
+    for (; i + 4 * PART <= n; i += 4 * PART) {
+        part v[4];
+        UNROLLED for (int k = 0; k < 4; k++) memcpy(&v[k], from + i + k * PART, PART);
+        UNROLLED for (int k = 0; k < 4; k++) memcpy(to + i + k * PART, &v[k], PART);
     }
-    for (; i + VECTOR <= n; i += VECTOR)
-        copy_vector(to + i, from + i);
+    for (; i + PART <= n; i += PART)
+        copy_part(to + i, from + i);
     if (i < n)
-        copy_vector(to + n - VECTOR, from + n - VECTOR);
+        copy_part(to + n - PART, from + n - PART);
+}
+
+/* Lines of the cache that belong to the result in part are stored near. */
+static void copy_past(int64_t n, char *to, const char *from)
+{
+    int64_t i = at_most(n, (int64_t)(-(uintptr_t)to % LINE));
+    memcpy(to, from, (size_t)i);
+    for (; i + LINE <= n; i += LINE)
+        stream(to + i, from + i, LINE);
+    memcpy(to + i, from + i, (size_t)(n - i));
+    settle();
 }
 
 extern const struct grd_bytes_kernels GRD_AT_LEVEL(grd_bytes_kernels);
 const struct grd_bytes_kernels GRD_AT_LEVEL(grd_bytes_kernels) = {
     .fill = fill,
     .copy = copy,
+    .copy_past = copy_past,
     .reverse = {reverse_1, reverse_2, reverse_4, reverse_8},
     .every_other = {every_other_1, every_other_2, every_other_4, every_other_8},
     .pair = {NULL, pair_2, pair_4, pair_8}};

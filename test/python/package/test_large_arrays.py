@@ -113,6 +113,22 @@ def test_copies(name, dtype, shape):
     assert np.array_equal(on_threads(lambda: ours(torch, given)), numpys(x))
 
 
+@pytest.mark.parametrize("megabytes", [0.2, 3, 17])
+@pytest.mark.parametrize("start, end", [(0, 0), (1, 62), (62, 1), (3, 3)])
+def test_blocks_wherever_they_begin(start, end, megabytes):
+    x = np.random.default_rng(0).integers(0, 100, int(megabytes * 1e6) + 70).astype("uint8")
+    n = len(x) - start - end
+    expected = np.full(len(x), 200, "uint8")
+    expected[end:end + n] = x[start:start + n]
+
+    def copied():
+        around = torch.full((len(x),), 200, dtype=torch.uint8)
+        around[end:end + n].copy_(torch.from_numpy(x)[start:start + n])
+        return around
+
+    assert np.array_equal(on_threads(copied), expected)
+
+
 def test_columns_copied_within_a_tensor():
     x = np.arange(4_000_000.0).reshape(1000, 4000)
     given = torch.from_numpy(x.copy())
@@ -154,7 +170,7 @@ def test_products_that_are_cut(dtype, m, n, k):
     assert np.array_equal(on_threads(lambda: torch.from_numpy(a) @ torch.from_numpy(b)), a @ b)
 
 
-WIDTHS = [1, 15, 31, 64, 65, 255, 256, 257, 300, 511, 1100, 16384, 16385]  # bytes: lines shorter and longer than those that are copied by vectors
+WIDTHS = [1, 15, 31, 64, 65, 255, 256, 257, 300, 511, 1100, 16384, 16385]  # bytes: lines shorter than those that are copied by vectors, and longer
 
 
 @pytest.mark.parametrize("dtype", ["int8", "int16", "int32", "int64", "complex128"])
