@@ -2,6 +2,7 @@
 #ifndef GRD_KERNEL_BYTES_H
 #define GRD_KERNEL_BYTES_H
 
+#include <stdbool.h>
 #include <stdint.h>
 #include <string.h>
 
@@ -16,9 +17,9 @@ struct grd_bytes_kernels {
     void (*copy)(int64_t n, char *to, const char *from);
     /* The same past the caches: Note [Large results] in kernel/map.c. */
     void (*copy_past)(int64_t n, char *to, const char *from);
-    /* to[i] = from[-i], for n elements of 1, 2, 4 and 8 bytes. */
-    void (*reverse[GRD_BYTES_SIZES])(int64_t n, char *to, const char *from);
-    /* to[i] = from[2 * i], likewise. */
+    /* to[i] = from[-i], for n elements of 1, 2, 4 and 8 bytes; with `past` past the caches. */
+    void (*reverse[GRD_BYTES_SIZES])(int64_t n, char *to, const char *from, bool past);
+    /* to[i] = from[2 * i], for the same elements. */
     void (*every_other[GRD_BYTES_SIZES])(int64_t n, char *to, const char *from);
     /* data: pairs, the first elements, the second ones, likewise, except bytes. */
     grd_loop_kernel *pair[GRD_BYTES_SIZES];

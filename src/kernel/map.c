@@ -20,11 +20,11 @@ INLINE void move(int64_t n, char *to, int64_t to_stride, const char *from, int64
 }
 
 /* To elements that lie one after the other. */
-INLINE void gather(int64_t n, char *to, const char *from, int64_t stride, int64_t size)
+INLINE void gather(int64_t n, char *to, const char *from, int64_t stride, int64_t size, bool past)
 {
     const int width = size == 1 ? 0 : size == 2 ? 1 : size == 4 ? 2 : 3;
     if (size <= 8 && stride == -size)
-        grd_kernels->bytes->reverse[width](n, to, from);
+        grd_kernels->bytes->reverse[width](n, to, from, past);
     else if (size <= 8 && stride == 2 * size)
         grd_kernels->bytes->every_other[width](n, to, from);
     else
@@ -32,57 +32,61 @@ INLINE void gather(int64_t n, char *to, const char *from, int64_t stride, int64_
 }
 
 /* The memory may overlap. */
-INLINE void copy_line(char *to, const char *from, int64_t bytes)
+INLINE void copy_line(char *to, const char *from, int64_t bytes, bool past)
 {
-    if (to - from >= bytes || from - to >= bytes)
-        grd_copy_line(to, from, bytes);
-    else
+    if (to - from < bytes && from - to < bytes)
         memmove(to, from, (size_t)bytes);
+    else if (past)
+        grd_kernels->bytes->copy_past(bytes, to, from);
+    else
+        grd_copy_line(to, from, bytes);
 }
 
-INLINE void copy(int64_t n, char *to, int64_t to_stride, const char *from, int64_t from_stride, int64_t size)
+INLINE void copy(int64_t n, char *to, int64_t to_stride, const char *from, int64_t from_stride, int64_t size, bool past)
 {
     char element[WIDEST];
     if (to_stride != size) {
         move(n, to, to_stride, from, from_stride, size);
     } else if (from_stride == size) {
-        copy_line(to, from, n * size);
+        copy_line(to, from, n * size, past);
     } else if (from_stride == 0 && n > 0) { /* nothing that is written changes a local */
         memcpy(element, from, (size_t)size);
         move(n, to, size, element, 0, size);
     } else {
-        gather(n, to, from, from_stride, size);
+        gather(n, to, from, from_stride, size, past);
     }
+}
+
+enum { LEAST_PAST = 8192 }; /* bytes: after a shorter line, waiting for what was written past the caches takes as long as that spared */
+
+INLINE void copy_as_told(int64_t n, char *const *data, const int64_t *strides, const enum grd_stores *stores, int64_t size)
+{
+    copy(n, data[0], strides[0], data[1], strides[1], size, stores != NULL && *stores == GRD_STORES_PAST && n * size >= LEAST_PAST);
 }
 
 void grd_copy_1(int64_t n, char *const *data, const int64_t *strides, const void *params)
 {
-    (void)params;
-    copy(n, data[0], strides[0], data[1], strides[1], 1);
+    copy_as_told(n, data, strides, params, 1);
 }
 
 void grd_copy_2(int64_t n, char *const *data, const int64_t *strides, const void *params)
 {
-    (void)params;
-    copy(n, data[0], strides[0], data[1], strides[1], 2);
+    copy_as_told(n, data, strides, params, 2);
 }
 
 void grd_copy_4(int64_t n, char *const *data, const int64_t *strides, const void *params)
 {
-    (void)params;
-    copy(n, data[0], strides[0], data[1], strides[1], 4);
+    copy_as_told(n, data, strides, params, 4);
 }
 
 void grd_copy_8(int64_t n, char *const *data, const int64_t *strides, const void *params)
 {
-    (void)params;
-    copy(n, data[0], strides[0], data[1], strides[1], 8);
+    copy_as_told(n, data, strides, params, 8);
 }
 
 void grd_copy_16(int64_t n, char *const *data, const int64_t *strides, const void *params)
 {
-    (void)params;
-    copy(n, data[0], strides[0], data[1], strides[1], 16);
+    copy_as_told(n, data, strides, params, 16);
 }
 
 enum { COLUMNS = 4 }; /* and fewer take less time than their lines */
@@ -94,16 +98,16 @@ INLINE void copy_lines(int64_t lines, int64_t n, char *to, const int64_t *to_str
     if (n <= 0)
         return;
     if (lines == 1)
-        copy(n, to, to_strides[0], from, from_strides[0], size);
+        copy(n, to, to_strides[0], from, from_strides[0], size, false);
     else if (n <= COLUMNS)
         for (; n > 0; n--, to += to_strides[0], from += from_strides[0])
-            copy(lines, to, to_line, from, from_line, size);
+            copy(lines, to, to_line, from, from_line, size, false);
     else if (to_strides[0] == size && from_strides[0] == size)
         for (; lines > 0; lines--, to += to_line, from += from_line)
             grd_copy_line(to, from, n * size);
     else if (to_strides[0] == size)
         for (const int64_t stride = from_strides[0]; lines > 0; lines--, to += to_line, from += from_line)
-            gather(n, to, from, stride, size);
+            gather(n, to, from, stride, size, false);
     else
         for (; lines > 0; lines--, to += to_line, from += from_line)
             move(n, to, to_strides[0], from, from_strides[0], size);

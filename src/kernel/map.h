@@ -30,7 +30,7 @@ grd_loop_kernel grd_map;
 /* One conversion after the other, through a buffer of elements of `size` bytes. */
 void grd_map_twice(int64_t n, char *const *data, const int64_t *strides, grd_loop_kernel *first, int64_t size, grd_loop_kernel *second);
 
-/* Elements of 1, 2, 4, 8 and 16 bytes moved as they are. */
+/* Elements of 1, 2, 4, 8 and 16 bytes moved as they are. params: NULL, or the enum grd_stores for the result. */
 grd_loop_kernel grd_copy_1, grd_copy_2, grd_copy_4, grd_copy_8, grd_copy_16;
 
 /* Lines of n elements of `size` bytes: strides[0] is along a line, strides[1] from line to line. */

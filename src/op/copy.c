@@ -179,6 +179,15 @@ static bool same_strides(const grd_tensor *a, const grd_tensor *b)
     return true;
 }
 
+/* How a result of the same dtype is to be written. Elements that are broadcast are read from the cache. */
+static enum grd_stores stores_for(const grd_tensor *to, const grd_tensor *from)
+{
+    int64_t read = 1;
+    for (int64_t i = 0; i < from->ndim; i++)
+        read *= from->strides[i] == 0 ? 1 : from->sizes[i];
+    return grd_stores_for((to->numel + read) * to->itemsize, 2, (char *const[]){to->data, from->data});
+}
+
 void grd_copy_strided(grd_tensor *to, const grd_tensor *from)
 {
     if (grd_pending() || to->numel == 0 || grd_is_meta(to))
@@ -200,7 +209,8 @@ void grd_copy_strided(grd_tensor *to, const grd_tensor *from)
     }
     struct grd_iter it;
     grd_iter_raw(&it, grd_sizes(to), 2, (char *const[]){to->data, from->data}, (const int64_t *const[]){strides[0], strides[1]});
-    grd_iter_run(&it, grd_cast_kernel(from->dtype, to->dtype), NULL);
+    const enum grd_stores stores = stores_for(to, from);
+    grd_iter_run(&it, grd_cast_kernel(from->dtype, to->dtype), from->dtype == to->dtype ? &stores : NULL);
 }
 
 static bool all_zero(const char *bytes, int64_t n)

@@ -274,9 +274,12 @@ static void test_bytes_in_other_places(void **state)
                 table_of_level(level)->bytes->every_other[width](n, to, from);
                 for (int64_t i = 0; i < n; i++)
                     assert_memory_equal(to + i * size, from + 2 * i * size, (size_t)size);
-                table_of_level(level)->bytes->reverse[width](n, to, from + (n - 1) * size);
-                for (int64_t i = 0; i < n; i++)
-                    assert_memory_equal(to + i * size, from + (n - 1 - i) * size, (size_t)size);
+                for (int past = 0; past < 2; past++) {
+                    memset(to, 0, (size_t)(n * size));
+                    table_of_level(level)->bytes->reverse[width](n, to, from + (n - 1) * size, past);
+                    for (int64_t i = 0; i < n; i++)
+                        assert_memory_equal(to + i * size, from + (n - 1 - i) * size, (size_t)size);
+                }
                 free(from);
                 free(to);
             }

@@ -53,20 +53,27 @@ typedef uint16_t twos __attribute__((vector_size(VECTOR)));
 typedef uint32_t fours __attribute__((vector_size(VECTOR)));
 typedef uint64_t eights __attribute__((vector_size(VECTOR)));
 
-INLINE void reverse_vector(char *to, const char *from, int64_t size)
+/* Returns the elements that end with from[0], the last first. */
+INLINE ones reversed(const char *from, int64_t size)
 {
     ones v;
     memcpy(&v, from + size - VECTOR, sizeof v);
     if (size == 1)
-        v = __builtin_shufflevector(v, v, REVERSED_1);
-    else if (size == 2)
-        v = (ones)__builtin_shufflevector((twos)v, (twos)v, REVERSED_2);
-    else if (size == 4)
-        v = (ones)__builtin_shufflevector((fours)v, (fours)v, REVERSED_4);
-    else
-        v = (ones)__builtin_shufflevector((eights)v, (eights)v, REVERSED_8);
+        return __builtin_shufflevector(v, v, REVERSED_1);
+    if (size == 2)
+        return (ones)__builtin_shufflevector((twos)v, (twos)v, REVERSED_2);
+    if (size == 4)
+        return (ones)__builtin_shufflevector((fours)v, (fours)v, REVERSED_4);
+    return (ones)__builtin_shufflevector((eights)v, (eights)v, REVERSED_8);
+}
+
+INLINE void reverse_vector(char *to, const char *from, int64_t size)
+{
+    const ones v = reversed(from, size);
     memcpy(to, &v, sizeof v);
 }
+
+enum { SHORT = 8192 }; /* bytes of a line; the next one is asked for */
 
 /* `size` is a constant where this is inlined. What comes next is mostly the next line of a tensor, which lies behind this one: processors that prefetch as
  * addresses fall do not expect it. */
@@ -74,10 +81,12 @@ INLINE void reverse(int64_t n, char *to, const char *from, int64_t size)
 {
     const int64_t lanes = VECTOR / size, next = n * size;
     int64_t i = 0;
-    for (; i + lanes <= n; i += lanes) {
+    for (; i + lanes <= n && next <= SHORT; i += lanes) {
         __builtin_prefetch(from - i * size + next);
         reverse_vector(to + i * size, from - i * size, size);
     }
+    for (; i + lanes <= n; i += lanes)
+        reverse_vector(to + i * size, from - i * size, size);
     if (i < n && n >= lanes)
         reverse_vector(to + (n - lanes) * size, from - (n - lanes) * size, size);
     else
@@ -85,24 +94,41 @@ INLINE void reverse(int64_t n, char *to, const char *from, int64_t size)
             memcpy(to + i * size, from - i * size, (size_t)size);
 }
 
-static void reverse_1(int64_t n, char *to, const char *from)
+/* With no stores to wait for, the next line is worth asking for however long it is. */
+INLINE void reverse_past(int64_t n, char *to, const char *from, int64_t size)
 {
-    reverse(n, to, from, 1);
+    const int64_t lanes = VECTOR / size, next = n * size;
+    int64_t i = 0;
+    for (; i < n && (uintptr_t)(to + i * size) % VECTOR != 0; i++)
+        memcpy(to + i * size, from - i * size, (size_t)size);
+    for (; i + lanes <= n; i += lanes) {
+        const ones v = reversed(from - i * size, size);
+        __builtin_prefetch(from - i * size + next);
+        stream(to + i * size, &v, VECTOR);
+    }
+    for (; i < n; i++)
+        memcpy(to + i * size, from - i * size, (size_t)size);
+    settle();
 }
 
-static void reverse_2(int64_t n, char *to, const char *from)
+static void reverse_1(int64_t n, char *to, const char *from, bool past)
 {
-    reverse(n, to, from, 2);
+    past ? reverse_past(n, to, from, 1) : reverse(n, to, from, 1);
 }
 
-static void reverse_4(int64_t n, char *to, const char *from)
+static void reverse_2(int64_t n, char *to, const char *from, bool past)
 {
-    reverse(n, to, from, 4);
+    past ? reverse_past(n, to, from, 2) : reverse(n, to, from, 2);
 }
 
-static void reverse_8(int64_t n, char *to, const char *from)
+static void reverse_4(int64_t n, char *to, const char *from, bool past)
 {
-    reverse(n, to, from, 8);
+    past ? reverse_past(n, to, from, 4) : reverse(n, to, from, 4);
+}
+
+static void reverse_8(int64_t n, char *to, const char *from, bool past)
+{
+    past ? reverse_past(n, to, from, 8) : reverse(n, to, from, 8);
 }
 
 /* ---- Every other element ---------------------------------------------------------------------------------------------------------------- */
