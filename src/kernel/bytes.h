@@ -8,7 +8,7 @@
 
 #include "kernel/table.h"
 
-enum { GRD_PATTERN = 16, GRD_BYTES_SIZES = 4, GRD_LINE_LEAST = 256 };
+enum { GRD_PATTERN = 16, GRD_BYTES_SIZES = 4, GRD_LINE_LEAST = 32 };
 
 struct grd_bytes_kernels {
     /* Fills n > 0 bytes with a pattern of GRD_PATTERN; up to 63 more than those are written. */
@@ -25,13 +25,27 @@ struct grd_bytes_kernels {
     grd_loop_kernel *pair[GRD_BYTES_SIZES];
 };
 
-/* memcpy() for what may be long, like a line of a tensor. */
+/* The first and the last `size` of some bytes, which are all of them. */
+static inline __attribute__((always_inline)) void grd_copy_ends(char *to, const char *from, int64_t bytes, int64_t size)
+{
+    memcpy(to, from, (size_t)size);
+    memcpy(to + bytes - size, from + bytes - size, (size_t)size);
+}
+
+/* memcpy() for lines of tensors, long or short. */
 static inline void grd_copy_line(char *to, const char *from, int64_t bytes)
 {
     if (bytes >= GRD_LINE_LEAST)
         grd_kernels->bytes->copy(bytes, to, from);
+    else if (bytes >= 16)
+        grd_copy_ends(to, from, bytes, 16);
+    else if (bytes >= 8)
+        grd_copy_ends(to, from, bytes, 8);
+    else if (bytes >= 4)
+        grd_copy_ends(to, from, bytes, 4);
     else
-        memcpy(to, from, (size_t)bytes);
+        for (int64_t i = 0; i < bytes; i++)
+            to[i] = from[i];
 }
 
 #endif

@@ -19,6 +19,7 @@ enum {
     CHECK_GRAIN = 128 * 1024,
     ROW_PIECE = 4096,     /* of a long inner dimension that is one unit of work */
     MOST_ROW = 32 * 1024, /* bytes: less than the first cache holds */
+    NEAR = 512 * 1024,    /* bytes of rows that the second cache holds */
     CACHE_LINE = 64,
     SHARED_PIECE = 512 /* of one whose units each go through all of the indexed dimension: shorter ones are mostly calls */
 };
@@ -146,27 +147,63 @@ static int64_t choose_inner(const struct grd_indexed *x)
     return best;
 }
 
-static void run_unit(const struct grd_indexed *x, int64_t unit)
+/* A unit of work: a piece of the inner dimension, at one place of the others; or, in order, at all places along the indexed dimension. */
+struct unit {
+    char *data[GRD_OPERANDS]; /* of the first piece */
+    int64_t at[GRD_MAX_DIMS + 2], piece;
+};
+
+static bool is_outer(const struct grd_indexed *x, int64_t dim)
 {
-    int64_t first = unit % x->pieces * x->piece, rest = unit / x->pieces;
-    int64_t length = x->sizes[x->inner] - first < x->piece ? x->sizes[x->inner] - first : x->piece;
-    bool loops = x->in_order && x->dim >= 0 && x->dim != x->inner;
+    return dim != x->inner && !(x->in_order && dim == x->dim);
+}
+
+static void find_unit(const struct grd_indexed *x, int64_t number, struct unit *ret)
+{
+    int64_t rest = number / x->pieces;
+    ret->piece = number % x->pieces;
+    memcpy(ret->data, x->data, sizeof ret->data);
+    for (int64_t i = x->n - 1; i >= 0; i--) {
+        if (!is_outer(x, i))
+            continue;
+        ret->at[i] = rest % x->sizes[i];
+        rest /= x->sizes[i];
+        for (int operand = 0; operand < GRD_OPERANDS; operand++)
+            ret->data[operand] += ret->at[i] * x->strides[operand][i];
+    }
+}
+
+/* Goes on to the next one, without the divisions, which take longer than a short row. */
+static void next_unit(const struct grd_indexed *x, struct unit *u)
+{
+    if (++u->piece < x->pieces)
+        return;
+    u->piece = 0;
+    for (int64_t i = x->n - 1; i >= 0; i--) {
+        if (!is_outer(x, i))
+            continue;
+        for (int operand = 0; operand < GRD_OPERANDS; operand++)
+            u->data[operand] += x->strides[operand][i];
+        if (++u->at[i] < x->sizes[i])
+            return;
+        for (int operand = 0; operand < GRD_OPERANDS; operand++)
+            u->data[operand] -= x->sizes[i] * x->strides[operand][i];
+        u->at[i] = 0;
+    }
+}
+
+static void run_unit(const struct grd_indexed *x, const struct unit *u)
+{
+    const int64_t first = u->piece * x->piece, left = x->sizes[x->inner] - first, length = left < x->piece ? left : x->piece;
     char *data[GRD_OPERANDS];
     int64_t strides[GRD_OPERANDS];
     for (int operand = 0; operand < GRD_OPERANDS; operand++) {
         strides[operand] = x->strides[operand][x->inner];
-        data[operand] = x->data[operand] + first * strides[operand];
-    }
-    for (int64_t i = x->n - 1; i >= 0; i--) {
-        if (i == x->inner || (loops && i == x->dim))
-            continue;
-        int64_t at = rest % x->sizes[i];
-        rest /= x->sizes[i];
-        for (int operand = 0; operand < GRD_OPERANDS; operand++)
-            data[operand] += at * x->strides[operand][i];
+        data[operand] = u->data[operand] + first * strides[operand];
     }
     if (x->row > 0)
         grd_kernels->index->prefetch(x->row, data[x->in_order ? GRD_RESULT : GRD_SOURCE]);
+    const bool loops = x->in_order && x->dim >= 0 && x->dim != x->inner;
     for (int64_t k = loops ? x->sizes[x->dim] : 1; k > 0; k--) {
         x->kernel(length, data, strides, &x->step);
         for (int operand = 0; loops && operand < GRD_OPERANDS; operand++)
@@ -176,8 +213,13 @@ static void run_unit(const struct grd_indexed *x, int64_t unit)
 
 static void run_units(int64_t begin, int64_t end, void *context)
 {
-    for (int64_t unit = begin; unit < end; unit++)
-        run_unit(context, unit);
+    const struct grd_indexed *x = context;
+    struct unit u;
+    find_unit(x, begin, &u);
+    for (int64_t left = end - begin; left > 0; left--) {
+        run_unit(x, &u);
+        next_unit(x, &u);
+    }
 }
 
 /* True when places outside of the index's dimension share memory: one thread then writes them all, in order. */
@@ -210,7 +252,7 @@ void grd_indexed_run(struct grd_indexed *x)
         if (i != x->inner && !(loops && i == x->dim))
             units *= x->sizes[i];
     /* A row that is read or written at random places is asked for in one go, if most of it is needed: the hardware would not foresee these places. */
-    if (x->dim != x->inner || x->row > MOST_ROW || length * CACHE_LINE < x->row)
+    if (x->dim != x->inner || x->row > MOST_ROW || length * CACHE_LINE < x->row || x->row * units <= NEAR)
         x->row = 0;
     int64_t work = (length < x->piece ? length : x->piece) * (loops ? x->sizes[x->dim] : 1);
     if (is_repeated(x)) {

@@ -290,7 +290,7 @@ static void test_bytes_that_are_copied(void **state)
 {
     (void)state;
     enum { AROUND = 64, ROOM = 5000 + 3 * AROUND };
-    static const int64_t lengths[] = {GRD_LINE_LEAST, 257, 319, 384, 400, 511, 640, 4993};
+    static const int64_t lengths[] = {GRD_LINE_LEAST, 33, 63, 64, 150, 256, 257, 319, 384, 400, 511, 640, 4993};
     static _Alignas(64) char from[ROOM], to[ROOM], expected[ROOM];
     for (int64_t i = 0; i < ROOM; i++)
         from[i] = (char)random_bits();

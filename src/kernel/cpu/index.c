@@ -9,6 +9,7 @@
 #include <stdatomic.h>
 #include <string.h>
 
+#include "kernel/bytes.h"
 #include "kernel/cpu/level.h"
 #include "kernel/cpu/loop.h"
 
@@ -82,7 +83,7 @@ INLINE void move_row(int64_t n, char *restrict to, int64_t to_stride, const char
                      int64_t size)
 {
     if (to_stride == size && from_stride == size)
-        memcpy(to, from, (size_t)(n * size));
+        grd_copy_line(to, from, n * size);
     else
         act_row(n, to, to_stride, from, from_stride, move);
 }
@@ -119,16 +120,12 @@ INLINE void at_indices(int64_t n, char *const *data, const int64_t *strides, con
         row(n, to + at * to_step, strides[0], from + at * from_step, strides[1], act, size);
         return;
     }
-    /* Locals, since what is written might be the strides. Mostly one line of indices reads a line of neighbours, or writes one. */
+    /* Locals, since what is written might be the strides. Mostly a line of neighbours is written to one list of places. */
     const int64_t to_stride = strides[0], from_stride = strides[1], index_stride = strides[2];
-    const bool listed = index_stride == sizeof(int64_t), reads = to_stride == size && from_stride == 0;
-    if (indexed == SOURCE && listed && reads && step == size)
-        at_each(n, to, size, 0, from, 0, size, index, sizeof(int64_t), act);
-    else if (indexed == SOURCE && listed && reads)
-        at_each(n, to, size, 0, from, 0, step, index, sizeof(int64_t), act);
-    else if (indexed == RESULT && listed && to_stride == 0 && from_stride == size && step == size)
+    const bool listed = indexed == RESULT && index_stride == sizeof(int64_t) && to_stride == 0 && from_stride == size;
+    if (listed && step == size)
         at_each(n, to, 0, size, from, size, 0, index, sizeof(int64_t), act);
-    else if (indexed == RESULT && listed && to_stride == 0 && from_stride == size)
+    else if (listed)
         at_each(n, to, 0, step, from, size, 0, index, sizeof(int64_t), act);
     else
         at_each(n, to, to_stride, to_step, from, from_stride, from_step, index, index_stride, act);

@@ -6,14 +6,40 @@ INLINE void SIZED(move)(char *restrict to, const char *restrict from)
     memcpy(to, from, SIZE);
 }
 
+/* To or from a line of neighbours, at the places in a list. Some elements are loaded before any is stored, so that no load waits for the address of a store. */
+INLINE void SIZED(move_listed)(int64_t n, char *to, const char *from, int64_t step, const int64_t *index, enum side indexed)
+{
+    enum { SOME = 4 };
+    int64_t i = 0;
+    for (; i + SOME <= n; i += SOME) {
+        WORD x[SOME];
+        UNROLLED for (int k = 0; k < SOME; k++) memcpy(&x[k], from + (indexed == SOURCE ? index[i + k] * step : (i + k) * SIZE), SIZE);
+        UNROLLED for (int k = 0; k < SOME; k++) memcpy(to + (indexed == RESULT ? index[i + k] * step : (i + k) * SIZE), &x[k], SIZE);
+    }
+    for (; i < n; i++)
+        memcpy(to + (indexed == RESULT ? index[i] * step : i * SIZE), from + (indexed == SOURCE ? index[i] * step : i * SIZE), SIZE);
+}
+
 static void SIZED(gather)(int64_t n, char *const *data, const int64_t *strides, const void *params)
 {
-    at_indices(n, data, strides, params, SOURCE, move_row, SIZED(move), SIZE);
+    const int64_t step = *(const int64_t *)params, *index = (const int64_t *)(const void *)data[2];
+    if (strides[0] != SIZE || strides[1] != 0 || strides[2] != sizeof *index)
+        at_indices(n, data, strides, params, SOURCE, move_row, SIZED(move), SIZE);
+    else if (step == SIZE)
+        SIZED(move_listed)(n, data[0], data[1], SIZE, index, SOURCE);
+    else
+        SIZED(move_listed)(n, data[0], data[1], step, index, SOURCE);
 }
 
 static void SIZED(scatter)(int64_t n, char *const *data, const int64_t *strides, const void *params)
 {
-    at_indices(n, data, strides, params, RESULT, move_row, SIZED(move), SIZE);
+    const int64_t step = *(const int64_t *)params, *index = (const int64_t *)(const void *)data[2];
+    if (strides[0] != 0 || strides[1] != SIZE || strides[2] != sizeof *index)
+        at_indices(n, data, strides, params, RESULT, move_row, SIZED(move), SIZE);
+    else if (step == SIZE)
+        SIZED(move_listed)(n, data[0], data[1], SIZE, index, RESULT);
+    else
+        SIZED(move_listed)(n, data[0], data[1], step, index, RESULT);
 }
 
 #if SIZE <= 8

@@ -253,3 +253,40 @@ def test_rows_of_few_columns_are_reduced(dtype):
     means, deviations = torch.from_numpy(x.astype("complex64" if wide[0] == "c" else "float64")).mean((0, 1)), torch.from_numpy(x.real.astype("float64")).var((0, 1))
     assert np.allclose(means.numpy(), x.mean((0, 1)), rtol=1e-6)
     assert np.allclose(deviations.numpy(), x.real.reshape(-1, 3).var(0, ddof=1), rtol=1e-12)
+
+
+@pytest.mark.parametrize("dtype", ["uint8", "int16", "float32", "float64", "complex128"])
+@pytest.mark.parametrize("shape", [(3, 5, 7, 331), (40, 3, 1003), (5, 9001), (70001,)])
+def test_elements_and_slices_at_indices(shape, dtype):
+    """Reads and writes along every dimension, at lists of every length up to a few elements and at long ones, in units that begin anywhere."""
+    random = np.random.default_rng(0)
+    x, values = (random.integers(0, 99, shape).astype(dtype) for _ in range(2))
+    given, put = torch.from_numpy(x), torch.from_numpy(values)
+    for dim, size in enumerate(shape):
+        for count in {1, 2, 3, 5, size}:
+            if count > size:
+                continue
+            listed = random.permutation(size)[:count]
+            places = np.stack([random.permutation(size)[:count] for _ in range(x.size // size)], -1)
+            places = np.moveaxis(places.reshape(count, *np.delete(shape, dim)), 0, dim)
+            part = np.ascontiguousarray(values.take(range(count), dim))
+            written, expected = x.copy(), x.copy()
+            np.put_along_axis(written, places, part, dim)
+            np.moveaxis(expected, dim, 0)[listed] = np.moveaxis(part, dim, 0)
+            at, along = torch.from_numpy(listed), torch.from_numpy(places.copy())
+            assert np.array_equal(on_threads(lambda: given.index_select(dim, at)), x.take(listed, dim))
+            assert np.array_equal(on_threads(lambda: given.gather(dim, along)), np.take_along_axis(x, places, dim))
+            assert np.array_equal(on_threads(lambda: given.scatter(dim, along, put)), written)
+            assert np.array_equal(on_threads(lambda: given.index_copy(dim, at, torch.from_numpy(part))), expected)
+
+
+@pytest.mark.parametrize("dtype", ["uint8", "int16", "float32", "float64", "complex128"])
+def test_the_last_of_several_values_stays(dtype):
+    random = np.random.default_rng(0)
+    index, values = random.integers(0, 50, (30, 1001)), random.integers(0, 99, (30, 1001)).astype(dtype)
+    expected = np.zeros((30, 50), dtype)
+    for row in range(30):
+        for at, value in zip(index[row], values[row]):
+            expected[row, at] = value
+    start = torch.zeros(30, 50, dtype=getattr(torch, dtype))
+    assert np.array_equal(on_threads(lambda: start.scatter(1, torch.from_numpy(index), torch.from_numpy(values))), expected)
