@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "base/parallel.h"
+#include "kernel/bytes.h"
 #include "kernel/table.h"
 #include "op/common.h"
 #include "op/copy.h"
@@ -222,6 +223,69 @@ static void run_units(int64_t begin, int64_t end, void *context)
     }
 }
 
+/* ---- Rows that are read ---------------------------------------------------------------------------------------------------- */
+
+/* Rows of neighbours, each at a place that the index names: those along `dim` are read by one call. */
+struct rows {
+    const struct grd_indexed *x;
+    int64_t dim;
+};
+
+/* Returns the last dimension along which the index is a list that tells everything of where a row is; -1: there is none, or rows are no rows. */
+static int64_t find_rows(const struct grd_indexed *x)
+{
+    const int64_t size = x->strides[GRD_RESULT][x->inner];
+    const bool copies = !x->in_order && size > 0 && size <= 16 && x->kernel == grd_kernels->index->gather[grd_index_size(size)];
+    int64_t dim = copies && x->strides[GRD_SOURCE][x->inner] == size && x->strides[GRD_INDEX][x->inner] == 0 ? x->n - 1 : -1;
+    while (dim >= 0 && (dim == x->inner || x->strides[GRD_INDEX][dim] != sizeof(int64_t) || x->strides[GRD_SOURCE][dim] != 0))
+        dim--;
+    return dim;
+}
+
+static void read_rows(int64_t begin, int64_t end, void *context)
+{
+    const struct rows *rows = context;
+    const struct grd_indexed *x = rows->x;
+    const int64_t size = x->sizes[rows->dim], to_stride = x->strides[GRD_RESULT][rows->dim];
+    const int64_t bytes = x->sizes[x->inner] * x->strides[GRD_RESULT][x->inner];
+    while (begin < end) {
+        const int64_t first = begin % size, n = size - first < end - begin ? size - first : end - begin;
+        char *data[GRD_OPERANDS];
+        memcpy(data, x->data, sizeof data);
+        for (int64_t i = x->n - 1, rest = begin / size; i >= 0; i--) {
+            if (i == x->inner || i == rows->dim)
+                continue;
+            for (int operand = 0; operand < GRD_OPERANDS; operand++)
+                data[operand] += rest % x->sizes[i] * x->strides[operand][i];
+            rest /= x->sizes[i];
+        }
+        grd_kernels->bytes->gather_rows(&(struct grd_listed_rows){.n = n,
+                                                                  .bytes = bytes,
+                                                                  .to_stride = to_stride,
+                                                                  .step = x->step,
+                                                                  .to = data[GRD_RESULT] + first * to_stride,
+                                                                  .from = data[GRD_SOURCE],
+                                                                  .index = (const int64_t *)(const void *)data[GRD_INDEX] + first});
+        begin += n;
+    }
+}
+
+/* True if rows were read. The threads share those that are longer as pieces. */
+static bool run_rows(const struct grd_indexed *x)
+{
+    struct rows rows = {x, find_rows(x)};
+    const int64_t length = x->sizes[x->inner];
+    int64_t n = 1;
+    if (rows.dim < 0 || length > ROW_PIECE)
+        return false;
+    for (int64_t i = 0; i < x->n; i++)
+        n *= i == x->inner ? 1 : x->sizes[i];
+    grd_parallel_for(0, n, ELEMENTS_GRAIN / length, read_rows, &rows);
+    return true;
+}
+
+/* ---- All of them ----------------------------------------------------------------------------------------------------------- */
+
 /* True when places outside of the index's dimension share memory: one thread then writes them all, in order. */
 static bool is_repeated(const struct grd_indexed *x)
 {
@@ -243,6 +307,8 @@ void grd_indexed_run(struct grd_indexed *x)
             x->strides[operand][0] = 0;
     }
     x->inner = choose_inner(x);
+    if (run_rows(x))
+        return;
     bool whole = x->in_order && x->dim == x->inner, loops = x->in_order && x->dim >= 0 && !whole;
     int64_t length = x->sizes[x->inner], units = 1;
     /* When one thread must do all of dim, threads share the inner dimension instead. */

@@ -73,25 +73,19 @@ bool plan_cat(struct grd_plan *p, grd_tensors tensors, int64_t dim)
            grd_plan_in_order(p, grd_dims_from(sizes, first->ndim), channels_last, dtype);
 }
 
-enum { PARTS = 16 };
-
-/* Rows of a result that are joined of parts. All are written one after the other, since rows that are written in part are brought to the cache again for the rest. */
 struct joined_rows {
-    char *to;
-    int64_t to_stride, parts, itemsize;
+    struct grd_joined_rows rows;
+    int64_t itemsize;
     bool are_short; /* all parts */
-    struct {
-        const char *from;
-        int64_t stride, bytes;
-    } part[PARTS];
 };
 
 /* Parts of so few bytes are written column by column, for so many rows that those stay in the cache. */
 enum { SHORT_PART = 64, ROWS_BYTES = 16 * 1024 };
 
-static void join_columns(const struct joined_rows *rows, int64_t begin, int64_t end)
+static void join_columns(const struct joined_rows *joined, int64_t begin, int64_t end)
 {
-    const int64_t block = ROWS_BYTES / rows->to_stride > 1 ? ROWS_BYTES / rows->to_stride : 1, size = rows->itemsize;
+    const struct grd_joined_rows *rows = &joined->rows;
+    const int64_t block = ROWS_BYTES / rows->to_stride > 1 ? ROWS_BYTES / rows->to_stride : 1, size = joined->itemsize;
     for (int64_t i = begin; i < end; i += block) {
         const int64_t lines = end - i < block ? end - i : block;
         char *to = rows->to + i * rows->to_stride;
@@ -104,32 +98,26 @@ static void join_columns(const struct joined_rows *rows, int64_t begin, int64_t 
     }
 }
 
-static void join_rows(int64_t begin, int64_t end, void *context)
+static void join_some(int64_t begin, int64_t end, void *context)
 {
-    const struct joined_rows *rows = context;
-    if (rows->are_short) {
-        join_columns(rows, begin, end);
-        return;
-    }
-    for (int64_t i = begin; i < end; i++) {
-        char *to = rows->to + i * rows->to_stride;
-        for (int64_t k = 0; k < rows->parts; k++) {
-            grd_copy_line(to, rows->part[k].from + i * rows->part[k].stride, rows->part[k].bytes);
-            to += rows->part[k].bytes;
-        }
-    }
+    const struct joined_rows *joined = context;
+    if (joined->are_short)
+        join_columns(joined, begin, end);
+    else
+        grd_kernels->bytes->join_rows(&joined->rows, begin, end);
 }
 
 /* Writes n rows, on all threads. */
-static void write_rows(struct joined_rows *rows, int64_t n)
+static void write_rows(struct joined_rows *joined, int64_t n)
 {
+    const struct grd_joined_rows *rows = &joined->rows;
     int64_t bytes = 0;
     for (int64_t k = 0; k < rows->parts; k++)
         bytes += rows->part[k].bytes;
     if (n == 1 && rows->parts == 1)
         grd_copy_block(rows->to, rows->part[0].from, bytes);
     else if (bytes > 0)
-        grd_parallel_for(0, n, bytes < GRD_COPY_GRAIN ? GRD_COPY_GRAIN / bytes : 1, join_rows, rows);
+        grd_parallel_for(0, n, bytes < GRD_COPY_GRAIN ? GRD_COPY_GRAIN / bytes : 1, join_some, joined);
 }
 
 /* True if rows along a dimension are bytes that lie in one run in both tensors. */
@@ -142,31 +130,32 @@ static bool has_rows(const grd_tensor *result, const grd_tensor *t)
 static int64_t place(grd_tensor *result, grd_tensors tensors, int64_t first, int64_t dim, int64_t start)
 {
     const int64_t inner = grd_byte_stride(result, dim), outer = grd_sizes_product(result->sizes, dim); /* bytes of one index of dim */
-    const int64_t most = outer == 1 ? 1 : PARTS; /* a single row is copied by all threads */
-    struct joined_rows rows;
-    rows.to = result->data + start * inner;
-    rows.to_stride = result->sizes[dim] * inner;
-    rows.parts = 0;
-    rows.itemsize = result->itemsize;
-    rows.are_short = true;
+    const int64_t most = outer == 1 ? 1 : GRD_JOINED_PARTS; /* a single row is copied by all threads */
+    struct joined_rows joined;
+    struct grd_joined_rows *const rows = &joined.rows;
+    rows->to = result->data + start * inner;
+    rows->to_stride = result->sizes[dim] * inner;
+    rows->parts = 0;
+    joined.itemsize = result->itemsize;
+    joined.are_short = true;
     int64_t next = first;
-    for (; next < tensors.n && rows.parts < most; next++) {
+    for (; next < tensors.n && rows->parts < most; next++) {
         const grd_tensor *t = tensors.data[next];
         if (t->numel == 0)
             continue;
         if (!has_rows(result, t))
             break;
         const int64_t bytes = t->sizes[dim] * inner;
-        rows.part[rows.parts].from = t->data;
-        rows.part[rows.parts].stride = rows.part[rows.parts].bytes = bytes;
-        rows.are_short &= bytes <= SHORT_PART;
-        rows.parts++;
+        rows->part[rows->parts].from = t->data;
+        rows->part[rows->parts].stride = rows->part[rows->parts].bytes = bytes;
+        joined.are_short &= bytes <= SHORT_PART;
+        rows->parts++;
     }
-    if (rows.parts > 0) {
-        write_rows(&rows, outer);
+    if (rows->parts > 0) {
+        write_rows(&joined, outer);
     } else if (next < tensors.n) {
         const grd_tensor *t = tensors.data[next++];
-        grd_tensor part = grd_part_of(result, rows.to, t->sizes, result->strides);
+        grd_tensor part = grd_part_of(result, rows->to, t->sizes, result->strides);
         grd_copy_strided(&part, t);
     }
     return next - first;
@@ -326,13 +315,13 @@ static bool roll_rows(grd_tensor *result, const grd_tensor *from, const int64_t 
     if (outer == 1 || from->numel == 0 || !has_rows(result, from))
         return false;
     const int64_t row = from->sizes[dim] * grd_byte_stride(from, dim), start = starts[dim] * grd_byte_stride(from, dim);
-    struct joined_rows rows = {.to = result->data,
-                               .to_stride = row,
-                               .parts = 2,
-                               .itemsize = result->itemsize,
-                               .are_short = row <= SHORT_PART,
-                               .part = {{from->data + start, row, row - start}, {from->data, row, start}}};
-    write_rows(&rows, outer);
+    struct joined_rows joined = {.rows = {.to = result->data,
+                                          .to_stride = row,
+                                          .parts = 2,
+                                          .part = {{from->data + start, row, row - start}, {from->data, row, start}}},
+                                 .itemsize = result->itemsize,
+                                 .are_short = row <= SHORT_PART};
+    write_rows(&joined, outer);
     return true;
 }
 

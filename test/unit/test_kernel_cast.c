@@ -308,6 +308,33 @@ static void test_bytes_that_are_copied(void **state)
                 }
 }
 
+/* Rows of every length, with what is around them left as it was. */
+static void test_rows_that_are_copied(void **state)
+{
+    (void)state;
+    enum { ROWS = 4, MOST = 300, AFTER = 40, STRIDE = 2 * MOST + AFTER };
+    static const int64_t index[] = {2, 0, 2, 3};
+    static char from[ROWS * STRIDE + 1], to[ROWS * STRIDE + 3], expected[ROWS * STRIDE + 3];
+    for (size_t i = 0; i < sizeof from; i++)
+        from[i] = (char)random_bits();
+    for (int level = 0; table_of_level(level) != NULL; level++)
+        for (int64_t n = 0; n < MOST; n++) {
+            const struct grd_bytes_kernels *bytes = table_of_level(level)->bytes;
+            memset(to, 1, sizeof to);
+            memset(expected, 1, sizeof expected);
+            for (int64_t row = 1; row < ROWS; row++) {
+                memcpy(expected + 3 + row * STRIDE, from + row * n, (size_t)n);
+                memcpy(expected + 3 + row * STRIDE + n, from + 1 + row * 2 * MOST, (size_t)(MOST - n));
+            }
+            bytes->join_rows(&(struct grd_joined_rows){to + 3, STRIDE, 2, {{from, n, n}, {from + 1, 2 * MOST, MOST - n}}}, 1, ROWS);
+            assert_memory_equal(to, expected, sizeof to);
+            for (int64_t row = 0; row < ROWS; row++)
+                memcpy(expected + 1 + row * STRIDE, from + index[row] * MOST, (size_t)n);
+            bytes->gather_rows(&(struct grd_listed_rows){ROWS, n, STRIDE, MOST, to + 1, from, index});
+            assert_memory_equal(to, expected, sizeof to);
+        }
+}
+
 static void test_tables(void **state)
 {
     (void)state;
@@ -325,6 +352,7 @@ int main(void)
         cmocka_unit_test(test_every_path),
         cmocka_unit_test(test_bytes_in_other_places),
         cmocka_unit_test(test_bytes_that_are_copied),
+        cmocka_unit_test(test_rows_that_are_copied),
         cmocka_unit_test(test_tables),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -248,7 +248,7 @@ static void pair_8(int64_t n, char *const *data, const int64_t *strides, const v
 /* ---- Lines ------------------------------------------------------------------------------------------------------------------------------ */
 
 /* Half a line of the cache at most: memory is then read ahead by more requests. */
-enum { PART = VECTOR < LINE / 2 ? VECTOR : LINE / 2 };
+enum { PART = VECTOR < LINE / 2 ? VECTOR : LINE / 2, PARTS = 8 };
 typedef uint8_t part __attribute__((vector_size(PART)));
 
 INLINE void copy_part(char *to, const char *from)
@@ -261,19 +261,24 @@ INLINE void copy_part(char *to, const char *from)
 /* memcpy() of some C libraries copies long lines by an instruction that takes long to start, and ten times as long where the result lies a few bytes further in its
  * page than the source. All parts but the first and the last, which may overlap their neighbours, are stored at multiples of their size, so that no store is split
  * between lines of the cache. */
-static void copy(int64_t n, char *to, const char *from)
+INLINE void copy_long(int64_t n, char *to, const char *from)
 {
     int64_t i = PART - (int64_t)((uintptr_t)to % PART);
     copy_part(to, from);
-    for (; i + 4 * PART <= n; i += 4 * PART) {
-        part v[4];
-        UNROLLED for (int k = 0; k < 4; k++) memcpy(&v[k], from + i + k * PART, PART);
-        UNROLLED for (int k = 0; k < 4; k++) memcpy(to + i + k * PART, &v[k], PART);
+    for (; i + PARTS * PART <= n; i += PARTS * PART) {
+        part v[PARTS];
+        UNROLLED for (int k = 0; k < PARTS; k++) memcpy(&v[k], from + i + k * PART, PART);
+        UNROLLED for (int k = 0; k < PARTS; k++) memcpy(to + i + k * PART, &v[k], PART);
     }
     for (; i + PART <= n; i += PART)
         copy_part(to + i, from + i);
     if (i < n)
         copy_part(to + n - PART, from + n - PART);
+}
+
+static void copy(int64_t n, char *to, const char *from)
+{
+    copy_long(n, to, from);
 }
 
 /* Lines of the cache that belong to the result in part are stored near. */
@@ -287,11 +292,49 @@ static void copy_past(int64_t n, char *to, const char *from)
     settle();
 }
 
+/* ---- Rows ------------------------------------------------------------------------------------------------------------------------------ */
+
+/* Note [Between rows]
+ * Behind a row many stores wait for the memory. A load waits for those that were made at the same place in any page, which are nearly all places. Where the address of
+ * the next row comes from such a load, nothing of that row is asked for meanwhile. So rows are copied by one loop, which keeps in registers what it can. */
+
+INLINE void copy_row(int64_t n, char *to, const char *from)
+{
+    if (n >= PART)
+        copy_long(n, to, from);
+    else
+        grd_copy_short(to, from, n);
+}
+
+static void join_rows(const struct grd_joined_rows *rows, int64_t begin, int64_t end)
+{
+    const int64_t parts = rows->parts, to_stride = rows->to_stride;
+    for (int64_t i = begin; i < end; i++) {
+        char *to = rows->to + i * to_stride;
+        for (int64_t k = 0; k < parts; k++) {
+            const int64_t bytes = rows->part[k].bytes;
+            copy_row(bytes, to, rows->part[k].from + i * rows->part[k].stride);
+            to += bytes;
+        }
+    }
+}
+
+static void gather_rows(const struct grd_listed_rows *rows)
+{
+    const int64_t n = rows->n, bytes = rows->bytes, to_stride = rows->to_stride, step = rows->step, *const index = rows->index;
+    char *to = rows->to;
+    const char *const from = rows->from;
+    for (int64_t i = 0; i < n; i++, to += to_stride)
+        copy_row(bytes, to, from + index[i] * step);
+}
+
 extern const struct grd_bytes_kernels GRD_AT_LEVEL(grd_bytes_kernels);
 const struct grd_bytes_kernels GRD_AT_LEVEL(grd_bytes_kernels) = {
     .fill = fill,
     .copy = copy,
     .copy_past = copy_past,
+    .join_rows = join_rows,
+    .gather_rows = gather_rows,
     .reverse = {reverse_1, reverse_2, reverse_4, reverse_8},
     .every_other = {every_other_1, every_other_2, every_other_4, every_other_8},
     .pair = {NULL, pair_2, pair_4, pair_8}};

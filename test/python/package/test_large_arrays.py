@@ -280,6 +280,20 @@ def test_elements_and_slices_at_indices(shape, dtype):
             assert np.array_equal(on_threads(lambda: given.index_copy(dim, at, torch.from_numpy(part))), expected)
 
 
+@pytest.mark.parametrize("dtype", ["uint8", "float32", "complex128"])
+def test_rows_at_several_indices(dtype):
+    """Rows of one and of several dimensions, contiguous or not, at places that one index names or two name together."""
+    random = np.random.default_rng(0)
+    x = random.integers(0, 99, (9, 30, 40, 50)).astype(dtype)
+    i, j, k = (random.integers(0, n, (7, 11)) for n in (9, 30, 40))
+    given = torch.from_numpy(x)
+    for read in (lambda x, i, j, k: x[i], lambda x, i, j, k: x[:, j], lambda x, i, j, k: x[:, :, k], lambda x, i, j, k: x[i, j], lambda x, i, j, k: x[:, j, k],
+                 lambda x, i, j, k: x[i, :, k], lambda x, i, j, k: x[i, ..., 1:], lambda x, i, j, k: x[:, j, ::2], lambda x, i, j, k: x[:, j[:1, :1]]):
+        assert np.array_equal(on_threads(lambda: read(given, *map(torch.from_numpy, (i, j, k)))), read(x, i, j, k))
+    turned = np.ascontiguousarray(x.transpose(1, 0, 2, 3))
+    assert np.array_equal(on_threads(lambda: torch.from_numpy(turned).transpose(0, 1)[:, torch.from_numpy(j)]), x[:, j])
+
+
 @pytest.mark.parametrize("dtype", ["uint8", "int16", "float32", "float64", "complex128"])
 def test_the_last_of_several_values_stays(dtype):
     random = np.random.default_rng(0)
