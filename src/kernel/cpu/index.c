@@ -97,7 +97,7 @@ INLINE void add_row(int64_t n, char *restrict to, int64_t to_stride, const char 
         act_row(n, to, to_stride, from, from_stride, add);
 }
 
-/* The steps are per place that the index names, strides per round; what of them is constant is so here. */
+/* The steps are per place that the index names, strides per round. */
 INLINE void at_each(int64_t n, char *to, int64_t to_stride, int64_t to_step, const char *from, int64_t from_stride, int64_t from_step,
                     const char *index, int64_t index_stride, act_function *act)
 {
@@ -106,6 +106,20 @@ INLINE void at_each(int64_t n, char *to, int64_t to_stride, int64_t to_step, con
         const int64_t at = *(const int64_t *)(index + i * index_stride);
         act(to + i * to_stride + at * to_step, from + i * from_stride + at * from_step);
     }
+}
+
+/* Elements of a line, at the places in a list. Some indices are loaded before the elements are, so that none waits for the address of a store. */
+INLINE void at_listed(int64_t n, char *to, const char *from, int64_t from_stride, const int64_t *index, act_function *act, int64_t size)
+{
+    enum { SOME = 8 };
+    int64_t i = 0;
+    for (; i + SOME <= n; i += SOME) {
+        int64_t at[SOME];
+        UNROLLED for (int k = 0; k < SOME; k++) at[k] = index[i + k];
+        UNROLLED for (int k = 0; k < SOME; k++) act(to + at[k] * size, from + (i + k) * from_stride);
+    }
+    for (; i < n; i++)
+        act(to + index[i] * size, from + i * from_stride);
 }
 
 /* Acts on elements of result and source, of which one side is at the places the index names. */
@@ -120,13 +134,14 @@ INLINE void at_indices(int64_t n, char *const *data, const int64_t *strides, con
         row(n, to + at * to_step, strides[0], from + at * from_step, strides[1], act, size);
         return;
     }
-    /* Locals, since what is written might be the strides. Mostly a line of neighbours is written to one list of places. */
-    const int64_t to_stride = strides[0], from_stride = strides[1], index_stride = strides[2];
-    const bool listed = indexed == RESULT && index_stride == sizeof(int64_t) && to_stride == 0 && from_stride == size;
-    if (listed && step == size)
-        at_each(n, to, 0, size, from, size, 0, index, sizeof(int64_t), act);
-    else if (listed)
-        at_each(n, to, 0, step, from, size, 0, index, sizeof(int64_t), act);
+    /* Locals, since what is written might be the strides. Mostly neighbours, or one element, go to one list of places. */
+    const int64_t to_stride = strides[0], from_stride = strides[1],
+                  index_stride = strides[2], *const list = (const int64_t *)(const void *)index;
+    const bool listed = indexed == RESULT && index_stride == sizeof *list && to_stride == 0 && step == size;
+    if (listed && from_stride == size)
+        at_listed(n, to, from, size, list, act, size);
+    else if (listed && from_stride == 0)
+        at_listed(n, to, from, 0, list, act, size);
     else
         at_each(n, to, to_stride, to_step, from, from_stride, from_step, index, index_stride, act);
 }

@@ -304,3 +304,18 @@ def test_the_last_of_several_values_stays(dtype):
             expected[row, at] = value
     start = torch.zeros(30, 50, dtype=getattr(torch, dtype))
     assert np.array_equal(on_threads(lambda: start.scatter(1, torch.from_numpy(index), torch.from_numpy(values))), expected)
+
+
+@pytest.mark.parametrize("dtype", ["uint8", "int16", "int32", "int64", "float32", "float64", "complex64", "complex128"])
+def test_sums_are_formed_in_the_order_of_the_index(dtype):
+    random = np.random.default_rng(0)
+    index, values = random.integers(0, 50, (30, 1003)), (random.standard_normal((30, 1003)) * 99).astype(dtype)
+    expected = np.zeros((30, 50), dtype)
+    for row in range(30):
+        np.add.at(expected[row], index[row], values[row])
+    start, i, source = torch.zeros(30, 50, dtype=getattr(torch, dtype)), torch.from_numpy(index), torch.from_numpy(values)
+    assert np.array_equal(on_threads(lambda: start.scatter_add(1, i, source)), expected)
+    apart = torch.zeros(30, 100, dtype=start.dtype)[:, ::2]
+    assert np.array_equal(apart.scatter_add_(1, i, source).numpy(), expected)
+    assert np.array_equal(on_threads(lambda: start.t().contiguous().scatter_add(0, i.t(), source.t())), expected.T)
+    assert np.array_equal(torch.bincount(i[0]).numpy(), np.bincount(index[0]))
