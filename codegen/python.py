@@ -6,6 +6,9 @@ method, nn, linalg, special, fft, windows), `python.numbers` (tensor arguments a
 `python.extra` (parameters that are no arguments, EXTRAS), `python.tuple` (results without names). Its `example`, a doctest that needs no name but
 torch, stands in the docstring of the function that it calls, and the tests run it.
 
+A function of linalg, special or fft is called as in PyTorch: torch.linalg.solve.__name__ is "linalg_solve". `python.named.special` has the names of
+functions there which PyTorch has in torch, too, as another object.
+
 gradus.nn.functional is what the entries with `python.in = "nn"` say, but for the functions that do more than forward and are written in its files.
 `python.inplace` says how nn offers the in-place form: "flag" by a last parameter inplace=False, "function" by a function NAME_, or both.
 `python.arguments.nn`, `python.arguments.function`: the parameters there, where they are not the operator's: words in their order, each an argument, or
@@ -32,6 +35,7 @@ LISTS = {"Tensor": "TENSORS", "int": "DIMS"}
 EXTRAS = {"sparse_grad": ("PY_KIND_SPARSE_GRAD", "False", "keyword"), "memory_format": ("PY_KIND_MEMORY_FORMAT", "None", "last"),
           "cudnn_enable": ("GRD_KIND_BOOL", "True", "position"), "cudnn_enabled": ("GRD_KIND_BOOL", "True", "position"),
           "inplace": ("PY_KIND_INPLACE", "False", "position"), "sparse": ("PY_KIND_SPARSE_GRAD", "False", "position")}
+NAMED_AFTER_HOME = {"linalg", "special", "fft"}
 METHOD_LISTS = {"function": "py_functions", "method": "py_methods", **{home: f"py_{home}_functions" for home in INNER}}
 
 
@@ -70,6 +74,11 @@ class Function:
     @property
     def symbol(self):
         return f"{self.home}_{self.name}"
+
+    @property
+    def called(self):
+        """Its __name__, which errors begin with."""
+        return self.symbol if self.home in NAMED_AFTER_HOME else self.name
 
 
 # ---- What Python sees ---------------------------------------------------------------------------------------------------
@@ -155,7 +164,7 @@ def worded_signature(operator, form, home):
         flags = [flag for flag in one.flags if flag not in ("PY_OPTIONAL", "PY_KEYWORD")] + ["PY_OPTIONAL"] * (not required) + ["PY_KEYWORD"] * keyword
         parameters.append(Parameter(shown or one.name, one.kind, flags, None if required else one.default))
         order.append(index)
-    rest = inplace_flag(operator, form, home) or (extra_parameters(operator, home, form) if home == "function" and "out" in operator.forms else [])
+    rest = inplace_flag(operator, form, home) or (extra_parameters(operator, home, form) if home in ("function", "special") and "out" in operator.forms else [])
     order += [len(operator.args) + len(order)] * len(rest)
     parameters += rest
     return Signature(operator, form, parameters, sum(not p.keyword for p in parameters), False, tuple(order))
@@ -190,6 +199,13 @@ def other_signature(operator, form, home, way):
     return Signature(operator, form, parameters, len(parameters), False, places)
 
 
+def places(operator, form):
+    """The modules, or Tensor, that have a form of the operator, and its names there, without the underscore of the in-place form."""
+    found = [(home, name) for home in homes(operator) if form != "inplace" or home != "nn" or "function" in operator.python.get("inplace", "")
+             for name in names(operator)]
+    return found + [(home, name) for home, text in operator.python.get("named", {}).items() for name in text.split() if form != "inplace"]
+
+
 def functions(operators):
     """{(home, name): Function}, overloads in order."""
     found = {}
@@ -197,14 +213,11 @@ def functions(operators):
         for form in operator.forms:
             if form == "out" and "functional" in operator.forms:
                 continue
-            for home in homes(operator):
-                if form == "inplace" and home == "nn" and "function" not in operator.python.get("inplace", ""):
-                    continue
-                for name in names(operator):
-                    full = name + "_" * (form == "inplace")
-                    function = found.setdefault((home, full), Function(full, home))
-                    function.signatures.append(signature(operator, form, home))
-                    function.others += [other_signature(operator, form, home, way) for way in operator.python.get("also", [])]
+            for home, name in places(operator, form):
+                full = name + "_" * (form == "inplace")
+                function = found.setdefault((home, full), Function(full, home))
+                function.signatures.append(signature(operator, form, home))
+                function.others += [other_signature(operator, form, home, way) for way in operator.python.get("also", [])]
     return found
 
 
@@ -268,7 +281,7 @@ def python_signature(function, one):
         if p.keyword and "*" not in words:
             words.append("*")
         words.append("self" if function.home == "method" and index == 0 else p.python())
-    return f"{function.name}({', '.join(words)})"
+    return f"{function.called}({', '.join(words)})"
 
 
 def has_example(function, operator):
@@ -391,7 +404,7 @@ def signature_row(function, index, one, tables):
 def function_row(function, tables):
     ways = [*function.signatures, *function.others]
     signatures = ", ".join(signature_row(function, i, s, tables) for i, s in enumerate(ways))
-    facts = [json.dumps(function.name), f"(py_ways){{{signatures}}}", str(len(function.signatures))]
+    facts = [json.dumps(function.called), f"(py_ways){{{signatures}}}", str(len(function.signatures))]
     facts += [str(len(function.others))] if function.others else []
     facts += [f".{name} = {short_cut_name(short_cut(function, n), n)}" for n, name in ((1, "unary"), (2, "binary")) if short_cut(function, n)]
     facts += [f".home = PY_{function.home.upper()}"] if function.home != "function" else []

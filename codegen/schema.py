@@ -34,7 +34,7 @@ KEYS = {"sig", "doc", "example", "type", "kernel", "expr", "body", "save", "dtyp
 AS_WRITTEN = ("kernel", "expr", "save", "number", "mask", "divides", "commutes", "light", "bits", "formula", "through", "composite", "law", "whole", "run", "check", "shortcut", "providers", "overlap", "view",
               "everywhere", "alone", "autocast", "version", "fills", "scalar", "symbol", "inlined")
 IMPLEMENTED = {"kernel", "formula", "through", "composite", "law", "whole"}  # keys that say how; an entry without them has a plan and a run
-PYTHON_KEYS = {"name", "in", "inplace", "arguments", "numbers", "values", "lists", "tuple", "none", "extra", "also"}
+PYTHON_KEYS = {"name", "in", "inplace", "arguments", "numbers", "values", "lists", "tuple", "none", "extra", "also", "named"}
 HOMES = ("function", "method", "nn", "linalg", "special", "fft", "windows")
 INNER = HOMES[2:]  # modules inside gradus._C
 # The words of string arguments that are the same wherever an argument of that name is; an entry may say others.
@@ -362,6 +362,8 @@ def read_operator(name, entry, file, lines):
             fail(f"unknown fact for Python '{key}'; known are {', '.join(sorted(PYTHON_KEYS))}", f"python.{key}")
     if set(python.get("in", "").split()) - set(HOMES):
         fail(f"Python has {', '.join(HOMES)}, not '{python['in']}'", "python.in")
+    if set(python.get("named", {})) - set(INNER):
+        fail(f"modules inside torch are {', '.join(INNER)}", "python.named")
     if "inplace" in python and ("inplace" not in forms or set(python["inplace"].split()) - {"flag", "function"}):
         fail("python.inplace is flag, function or both, for an operator with an in-place form", "python.inplace")
     test = entry.get("test", {})

@@ -414,19 +414,40 @@ PyMethodDef py_tensor_autograd_methods[] = {
 static PyMethodDef functions[] = {
     {"_grad_unhooked", (PyCFunction)(void (*)(void))grad_unhooked, METH_FASTCALL,
      PyDoc_STR("grad() that allows unused inputs and does not call the hooks on them.")},
-    {"_autograd_backward", (PyCFunction)(void (*)(void))autograd_backward, METH_FASTCALL | METH_KEYWORDS,
-     PyDoc_STR("_autograd_backward($module, /, tensors, grad_tensors=None, retain_graph=None, create_graph=False, grad_variables=None, "
+    {0},
+};
+
+/* Functions of gradus.autograd, whose names there are others' here. */
+static PyMethodDef public_functions[] = {
+    {"backward", (PyCFunction)(void (*)(void))autograd_backward, METH_FASTCALL | METH_KEYWORDS,
+     PyDoc_STR("backward(tensors, grad_tensors=None, retain_graph=None, create_graph=False, grad_variables=None, "
                "inputs=None)\n--\n\n"
                "Computes the sum of the gradients of the tensors with respect to the leaves of their graph, and adds it to their .grad.")},
-    {"_autograd_grad", (PyCFunction)(void (*)(void))autograd_grad, METH_FASTCALL | METH_KEYWORDS,
-     PyDoc_STR("_autograd_grad($module, /, outputs, inputs, grad_outputs=None, retain_graph=None, create_graph=False, only_inputs=True, "
+    {"grad", (PyCFunction)(void (*)(void))autograd_grad, METH_FASTCALL | METH_KEYWORDS,
+     PyDoc_STR("grad(outputs, inputs, grad_outputs=None, retain_graph=None, create_graph=False, only_inputs=True, "
                "allow_unused=None, is_grads_batched=False, materialize_grads=False)\n--\n\n"
                "Computes and returns the sum of the gradients of the outputs with respect to the inputs.")},
     {0},
 };
 
+/* Adds the functions of gradus.autograd as _autograd_NAME. False with an exception. */
+static bool add_public_functions(PyObject *module)
+{
+    PyObject *home = PyUnicode_FromString("gradus.autograd");
+    bool ok = home != NULL;
+    for (PyMethodDef *one = public_functions; ok && one->ml_name != NULL; one++) {
+        char name[32];
+        snprintf(name, sizeof name, "_autograd_%s", one->ml_name);
+        PyObject *function = PyCFunction_NewEx(one, NULL, home);
+        ok = function != NULL && PyModule_AddObjectRef(module, name, function) == 0;
+        Py_XDECREF(function);
+    }
+    Py_XDECREF(home);
+    return ok;
+}
+
 bool py_add_autograd(PyObject *module)
 {
-    return PyModule_AddFunctions(module, functions) == 0 && py_add_node(module) && py_add_hooks(module) && py_add_function(module) &&
-           py_add_modes(module) && py_add_autocast(module);
+    return PyModule_AddFunctions(module, functions) == 0 && add_public_functions(module) && py_add_node(module) && py_add_hooks(module) &&
+           py_add_function(module) && py_add_modes(module) && py_add_autocast(module);
 }

@@ -7,12 +7,29 @@ PyMethodDef *py_tensor_tables[] = {py_tensor_override_methods, py_tensor_methods
                                    py_tensor_autograd_methods, py_methods,         NULL};
 PyGetSetDef *py_tensor_property_tables[] = {py_tensor_properties, NULL};
 
+/* A function called after its module, as linalg_solve is, is found there without the module's name as well. False with an exception. */
+static bool add_short_names(PyObject *inner, const char *name, const PyMethodDef *functions)
+{
+    const size_t n = strlen(name);
+    for (; functions->ml_name != NULL; functions++) {
+        const char *whole = functions->ml_name;
+        if (strncmp(whole, name, n) != 0 || whole[n] != '_')
+            continue;
+        PyObject *function = PyObject_GetAttrString(inner, whole);
+        const bool ok = function != NULL && PyModule_AddObjectRef(inner, whole + n + 1, function) == 0;
+        Py_XDECREF(function);
+        if (!ok)
+            return false;
+    }
+    return true;
+}
+
 /* Adds a module inside this one, which can be imported by its whole name. */
 static bool add_inner(PyObject *module, const char *name, const char *whole_name, PyMethodDef *functions)
 {
     PyObject *inner = PyModule_New(whole_name);
-    bool ok = inner != NULL && PyModule_AddFunctions(inner, functions) == 0 && PyModule_AddObjectRef(module, name, inner) == 0 &&
-              PyDict_SetItemString(PyImport_GetModuleDict(), whole_name, inner) == 0;
+    bool ok = inner != NULL && PyModule_AddFunctions(inner, functions) == 0 && add_short_names(inner, name, functions) &&
+              PyModule_AddObjectRef(module, name, inner) == 0 && PyDict_SetItemString(PyImport_GetModuleDict(), whole_name, inner) == 0;
     Py_XDECREF(inner);
     return ok;
 }

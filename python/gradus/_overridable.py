@@ -17,11 +17,16 @@ _OPERATORS = {"__eq__": "eq", "__floordiv__": "floor_divide", "__invert__": "bit
                  for short, name in (("and", "bitwise_and"), ("or", "bitwise_or"), ("xor", "bitwise_xor"), ("lshift", "bitwise_left_shift"), ("rshift", "bitwise_right_shift"))}}
 _REVERSED = {"__rsub__": "sub", "__rtruediv__": "div", "__rfloordiv__": "floor_divide", "__rmod__": "remainder", "__rpow__": "pow", "__rmatmul__": "matmul",
              "__rlshift__": "bitwise_left_shift", "__rrshift__": "bitwise_right_shift"}
+# Functions of torch.special and torch.linalg that are in torch under another name.
+_RENAMED = {"linalg_matmul": "matmul", "special_expit": "sigmoid", "special_gammainc": "igamma", "special_gammaincc": "igammac", "special_gammaln": "lgamma",
+            "special_multigammaln": "mvlgamma", "special_psi": "digamma"}
 
 
 def by_name(function, args):
-    """A function that __torch_function__ got, and its arguments: those of an operator of the language as the function that computes it."""
+    """A function that __torch_function__ got, and its arguments: those of an operator of the language, or of torch.special, as the function of torch that computes it."""
     name = function.__name__
+    if name in _RENAMED or name.startswith("special_"):
+        return getattr(_C, _RENAMED.get(name, name.removeprefix("special_")), function), args
     if name in _OPERATORS:
         return getattr(Tensor, _OPERATORS[name]), args
     return (getattr(_C, _REVERSED[name]), args[::-1]) if name in _REVERSED else (function, args)

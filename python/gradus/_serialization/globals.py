@@ -65,7 +65,8 @@ def _names():
 
 
 # Modules whose classes PyTorch has in others.
-_MODULES = {"gradus._C.nn": "torch.nn.functional", "gradus._C.linalg": "torch.linalg", "torch.nn.modules.attention": "torch.nn.modules.activation", "torch.nn.modules.parameter_container": "torch.nn.modules.container"}
+_MODULES = {"gradus._C.nn": "torch.nn.functional", "gradus._C.linalg": "torch._C._linalg", "gradus._C.fft": "torch._C._fft",
+            "gradus._C.special": "torch._C._special", "torch.nn.modules.attention": "torch.nn.modules.activation", "torch.nn.modules.parameter_container": "torch.nn.modules.container"}
 
 
 def module_in_files(module):
@@ -133,7 +134,7 @@ def find_any(module, name, find_class):
 
 def find_here(module, name):
     """Gradus's own of a name of PyTorch: in the module that is called so, or in a package around it, which exports it. None if there is none."""
-    parts = module.split(".")
+    parts = module.replace("torch._C._", "torch._C.", 1).split(".")  # the modules of functions inside PyTorch's extension
     for length in range(len(parts), min(len(parts), 2) - 1, -1):
         try:
             return functools.reduce(getattr, name.split("."), importlib.import_module(".".join(["gradus", *parts[1:length]])))

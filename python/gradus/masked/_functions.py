@@ -261,5 +261,5 @@ _FUNCTIONS = {
     **dict.fromkeys([name + "_" for name in BINARY], _elementwise), **dict.fromkeys(REARRANGING, _rearranged), **dict.fromkeys(JOINING, _joined),
     **dict.fromkeys(CONVERSIONS, _converted), **dict.fromkeys(RAW, _raw),
     **dict.fromkeys("sum mean amin amax argmin argmax prod all var std".split(), _reduction), "norm": _norm, "softmax": _softmax, "where": _where, "copy_": _copy, "max": _extreme, "min": _extreme,
-    "dropout": _dropout, "__getitem__": _getitem, "view_as": _reshape_like, "expand_as": _reshape_like, "_autograd_grad": _grad,
+    "dropout": _dropout, "__getitem__": _getitem, "view_as": _reshape_like, "expand_as": _reshape_like, "grad": _grad,
 }

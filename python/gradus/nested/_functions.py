@@ -25,7 +25,7 @@ def call(func, args, kwargs):
         args, kwargs = (kwargs["input"],), {k: v for k, v in kwargs.items() if k != "input"}
     if kwargs.get("out") is not None:
         raise NotImplementedError(f"{name}(): out= is not supported for nested tensors of layout torch.jagged")
-    if name in _POINTWISE:
+    if name in _POINTWISE or name.startswith("special_"):
         return _pointwise(func, *args, **kwargs)
     function = _FUNCTIONS.get(name)
     if function is None and name in HAND_WRITTEN:
@@ -516,5 +516,5 @@ _FUNCTIONS = {
     "permute": _permute, "movedim": _movedim, "moveaxis": _movedim, "view_as": _like_other, "reshape_as": _like_other, "expand_as": _like_other, "is_same_size": _is_same_size,
     "squeeze": _squeeze, "unsqueeze": _unsqueeze, "unbind": _unbind, "select": _select, "split": _split, "split_with_sizes": _split, "tensor_split": _split,
     "chunk": _chunk, "narrow": _narrow, "__getitem__": _getitem, "cat": _join, "concat": _join, "concatenate": _join, "stack": _join, "contiguous": _contiguous,
-    "is_contiguous": _is_contiguous, "size": _size, "stride": _stride, "grad": _grad, "_autograd_grad": _grad,
+    "is_contiguous": _is_contiguous, "size": _size, "stride": _stride, "grad": _grad,
 }

@@ -81,6 +81,7 @@ torch.nested.nested_tensor_from_jagged(leaves["nt"].T, offsets, jagged_dim=2) | 
 torch.nested.narrow(leaves["square"], 1, torch.tensor([0, 1, 0, 2, 0]), torch.tensor([1, 2, 3, 1, 2]), layout=torch.jagged) | torch.nested.narrow(leaves["square"], 1, 1, 2, layout=torch.jagged)
 torch.nested.masked_select(leaves["nt"], leaves["nt"] > 0) | torch.nested.masked_select(leaves["nt"], torch.tensor([False]))
 nt.movedim(1, 2) | torch.moveaxis(square, -1, -2) | square.movedim((1, 2), (2, 3)) | square.movedim(3, 1) | nt.view_as(nt + 1) | nt.reshape_as(nt) | nt.unsqueeze(-1).expand_as(nt.unsqueeze(-1) * x(3))
+torch.special.psi(nt) | torch.special.expit(nt) | torch.special.entr(nt.abs()) | torch.special.ndtr(nt) | torch.special.xlog1py(nt, nt) | torch.special.log_softmax(nt, -1) | torch.linalg.matmul(nt, x(4, 6))
 nt.is_same_size(nt * 2) | nt.is_same_size(second) | nt.diff() | torch.diff(square, 2, 2) | torch.diff(nt, prepend=nt) | nt.diff(append=nt[..., :1])
 nt.shape[1] == (nt + 1).shape[1] | nt.shape[1] == second.shape[1] | nt.shape[1] == 3 | nt.shape == (nt * 2).shape | nt.shape == second.shape | (nt.transpose(1, 2) + nt.transpose(1, 2)).shape
 isinstance(nt.shape[1], torch.SymInt) | nt.shape[1] > 1 | nt.shape[1] >= 2 | 1 < nt.shape[1] | nt.shape[1] < 2 | nt.shape[1] <= 1 | nt.shape[1] * 2 >= nt.shape[1] | nt.shape[1] > nt.shape[1] * 2

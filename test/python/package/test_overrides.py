@@ -2,6 +2,7 @@
 import copy
 import io
 import operator
+import pickle
 import threading
 import warnings
 
@@ -60,6 +61,29 @@ def test_functions_of_tensors_given_one_by_one(t):
         with recording(t)() as mode:
             call(plain)
         yield [name for _, name, _, _, _ in mode.seen][:1]
+
+
+@same
+def test_names_of_functions_in_modules(t):
+    part(t, "overrides")
+    x = t.eye(2).requires_grad_()
+    with recording(t)() as mode:
+        for call in (lambda: t.linalg.solve(x, x), lambda: t.linalg.matmul(x, x), lambda: t.fft.fft(x), lambda: t.special.entr(x), lambda: t.special.psi(x), lambda: t.digamma(x),
+                     lambda: t.special.polygamma(1, x), lambda: t.special.round(x, decimals=1)):
+            before = len(mode.seen)
+            call()
+            yield [name for _, name, _, _, _ in mode.seen[before:]][:1]
+
+    class Named(t.Tensor):
+        @classmethod
+        def __torch_function__(cls, func, types, args=(), kwargs=None):
+            return func.__name__
+
+    named = x.detach().as_subclass(Named)
+    yield t.autograd.grad(named, x), t.special.gammaln(named), t.lgamma(named), attempt(lambda: t.linalg.solve(3, 4)), attempt(lambda: t.special.psi(3)), attempt(lambda: t.fft.fft(3))
+    for space, names in ((t.linalg, ("solve", "matmul")), (t.fft, ("fft", "rfft2")), (t.special, ("psi", "entr", "expit")), (t.autograd, ("grad", "backward"))):
+        functions = [getattr(space, name) for name in names]
+        yield [function.__name__ for function in functions], [pickle.loads(pickle.dumps(function)) is function for function in functions]
 
 
 @same

@@ -181,7 +181,8 @@ def differences(name, nodes, function, is_method):
 @pytest.mark.parametrize("place", PLACES)
 def test_the_stub_names_what_there_is(place):
     stub, real = PLACES[place]
-    assert vars(real).keys() - UNSAID <= stub.keys()
+    whole_names = {name for name in vars(real) if name.startswith(place.split(".")[-1] + "_")}  # linalg_solve beside solve: by these pickles find functions
+    assert vars(real).keys() - UNSAID - whole_names <= stub.keys()
     assert not [name for name in stub.keys() - vars(real).keys() - UNSAID if not name.startswith("_")]
 
 
