@@ -98,7 +98,7 @@ class Lowering:
         self.gradients = dict(gradients)  # name -> type; never saved
         self.results = operator.results if gradients else []
         self.through = through  # calls are of implementations, below the dispatcher, which write `out`
-        self.names |= {"out": "Tensor"} if through else {}
+        self.names |= {"out": "Tensor"} if through or key == "formula" and operator.has_out else {}  # NULL in a call without out=
         self.names |= {f"{tangent}_t": "Tensor"} | dict.fromkeys(operator.results, "Tensor") if tangent else {}  # of a forward formula
         self.saves = []
         self.called = set()  # operators

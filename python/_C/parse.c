@@ -537,9 +537,8 @@ static void refuse_all(const struct py_function *function, const struct call *ca
 }
 
 /* Names that no parameter has, or that were given by position too. True when one was found and raised. */
-static bool refuse_names(const struct py_function *function, const struct call *call)
+static bool refuse_names(const struct py_function *function, const struct py_signature *signature, const struct call *call)
 {
-    const struct py_signature *signature = &function->signatures[0];
     const int shift = call->self != NULL;
     for (Py_ssize_t i = 0; i < call->nnames; i++) {
         PyObject *name = PyTuple_GET_ITEM(call->names, i);
@@ -606,12 +605,31 @@ static void refuse_argument(const struct py_function *function, const struct py_
                      type_text(object));
 }
 
-/* One signature: what is wrong with the call. */
-static void refuse_one(const struct py_function *function, const struct call *call, struct py_arguments *arguments)
+/* Returns the only signature that takes as many arguments as the call has. NULL: there are none, or several. */
+static const struct py_signature *only_of_length(const struct py_function *function, const struct call *call)
 {
-    const struct py_signature *signature = &function->signatures[0];
+    const struct py_signature *found = NULL;
+    const Py_ssize_t given = call->nargs + call->nnames + (call->self != NULL);
+    for (int i = 0; i < function->nsignatures; i++) {
+        const struct py_signature *signature = &function->signatures[i];
+        int required = 0;
+        for (int k = 0; k < signature->nparams; k++)
+            required += (signature->params[k].flags & PY_OPTIONAL) == 0;
+        if (given < required || given > signature->nparams)
+            continue;
+        if (found != NULL)
+            return NULL;
+        found = signature;
+    }
+    return found;
+}
+
+/* Says what is wrong with a call by one signature. */
+static void refuse_one(const struct py_function *function, const struct py_signature *signature, const struct call *call,
+                       struct py_arguments *arguments)
+{
     const int shift = call->self != NULL, allowed = signature->positional - shift;
-    if (refuse_names(function, call))
+    if (refuse_names(function, signature, call))
         return;
     begin(signature, arguments);
     if (!place(signature, call, arguments)) {
@@ -681,8 +699,9 @@ bool py_parse(const struct py_function *function, PyObject *self, PyObject *cons
     const enum match other = match_other(function, &call, ret_arguments);
     if (other != MATCH_NO)
         return other == MATCH_YES;
-    if (function->nsignatures == 1)
-        refuse_one(function, &call, ret_arguments);
+    const struct py_signature *one = function->nsignatures == 1 ? &function->signatures[0] : only_of_length(function, &call);
+    if (one != NULL)
+        refuse_one(function, one, &call, ret_arguments);
     else
         refuse_all(function, &call);
     return false;

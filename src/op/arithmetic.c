@@ -115,7 +115,7 @@ bool grd_check_clamp(grd_tensor *self, grd_tensor *min, grd_tensor *max)
     if (dtype == GRD_DTYPE_NONE)
         return false;
     if (min == NULL && max == NULL)
-        return grd_raise(GRD_ERROR_RUNTIME, "At least one of 'min' or 'max' must not be None");
+        return grd_raise(GRD_ERROR_RUNTIME, "torch.clamp: At least one of 'min' or 'max' must not be None");
     if (grd_category_of(dtype) == GRD_CATEGORY_COMPLEX)
         return grd_raise(GRD_ERROR_NOT_IMPLEMENTED, "clamp is not supported for complex types");
     return dtype != GRD_BOOL || min == NULL || max == NULL /* that is logical or, and */ || grd_raise_no_kernel("clamp", GRD_BOOL);

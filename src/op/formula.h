@@ -20,6 +20,8 @@ grd_dims grd_dims_but(grd_dims sizes, int64_t dim);
 
 /* Elements for each result of a reduction along `dim`, none: all; 0 and an error where there is no such dim. */
 double grd_reduced_count(grd_dims sizes, grd_dims dim);
+/* The dtype of a sum of elements of self, which are read as floating-point numbers: that of out= where it has more digits. `out` may be NULL. */
+grd_dtype grd_summing_dtype(const grd_tensor *out, const grd_tensor *self);
 bool grd_is_empty(grd_dims sizes);
 /* The sizes of a reduction along `dim`, none: all, whose reduced dims are kept as 1. */
 grd_dims grd_kept_sizes(grd_dims sizes, grd_dims dim);

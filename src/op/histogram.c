@@ -27,8 +27,12 @@ grd_tensor *grd_histogram_edges(grd_tensor *self, int64_t bins, grd_scalar low, 
     if (given && !(is_histc && grd_scalar_double(low) == grd_scalar_double(high))) {
         ends[0] = grd_scalar_double(low);
         ends[1] = grd_scalar_double(high);
-    } else if (!grd_pending() && self->numel > 0)
+    } else if (!grd_pending() && self->numel > 0) {
+        if (!is_histc && grd_kernels->histogram[self->dtype] == NULL)
+            return grd_fail(GRD_ERROR_NOT_IMPLEMENTED, "\"histogramdd\" not implemented for '%s'",
+                            grd_dtype_type_name((grd_dtype)self->dtype));
         grd_composite_extremes(self, &ends[0], &ends[1]);
+    }
     if ((!isfinite(ends[0]) || !isfinite(ends[1])) && is_histc)
         return grd_fail(GRD_ERROR_RUNTIME, "torch.histc: range of [%g, %g] is not finite", ends[0], ends[1]);
     if (!isfinite(ends[0]) || !isfinite(ends[1]))
@@ -188,11 +192,8 @@ static bool check_grid(const grd_tensor *self, const grd_tensor *edges, grd_dims
 bool plan_hidden_histogram(struct grd_plan *p, grd_tensor *self, grd_tensor *edges, grd_dims bins, grd_tensor *weight, int64_t search)
 {
     const grd_dtype dtype = (grd_dtype)self->dtype, as = grd_lines_dtype(dtype);
-    const bool linear = search == GRD_HISTOGRAM_LINEAR;
-    if (grd_kernels->histogram[as] == NULL && linear)
+    if (grd_kernels->histogram[as] == NULL)
         return grd_raise_no_kernel("histogram", dtype);
-    if (grd_kernels->histogram[dtype] == NULL && !linear)
-        return grd_raise(GRD_ERROR_NOT_IMPLEMENTED, "\"histogramdd\" not implemented for '%s'", grd_dtype_type_name(dtype));
     if (search < 0 || search > GRD_HISTOGRAM_BINARY)
         return grd_raise(GRD_ERROR_RUNTIME, "search must be 0, 1 or 2, not %lld", (long long)search);
     if (!check_grid(self, edges, bins, weight) || !grd_plan_result(p, bins, dtype) || !grd_plan_computed_in(p, as))

@@ -23,7 +23,7 @@ static inline grd_dtype type_of(enum grd_reduce_type type, const grd_tensor *out
     case GRD_REDUCE_MEANS:
         return given ? dtype : grd_plan_sums_in(out, from);
     case GRD_REDUCE_FLOAT:
-        return grd_dtype_to_float(from);
+        return given ? dtype : grd_plan_sums_in(out, grd_dtype_to_float(from));
     case GRD_REDUCE_TRUTH:
         return out != NULL ? (grd_dtype)out->dtype : from == GRD_UINT8 ? GRD_UINT8 : GRD_BOOL;
     case GRD_REDUCE_INT64:
@@ -231,6 +231,11 @@ grd_tensor *shortcut_reduce(const struct grd_reduce_rule *rule, grd_tensor *out,
     if (!grd_pending())
         reduce_block(&rule->passes[0], self, n, !lines, result);
     return result;
+}
+
+grd_dtype grd_summing_dtype(const grd_tensor *out, const grd_tensor *self)
+{
+    return grd_plan_sums_in(out, grd_dtype_to_float((grd_dtype)self->dtype));
 }
 
 /* ---- Made of reductions ---------------------------------------------------------------------------------------------------------------- */

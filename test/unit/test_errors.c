@@ -518,7 +518,7 @@ static void values(void)
     refused(grd_fill_(v, grd_complex_number(0, 1)), "RuntimeError: fill: value cannot be converted to type float without overflow");
     refused(grd_div(ints, zero, .rounding_mode = "floor"), "RuntimeError: div: ZeroDivisionError");
     refused(grd_pow_scalar(ints, grd_int(-1)), "RuntimeError: pow: Integers to negative integer powers are not allowed.");
-    refused(grd_clamp(v), "RuntimeError: clamp: At least one of 'min' or 'max' must not be None");
+    refused(grd_clamp(v), "RuntimeError: clamp: torch.clamp: At least one of 'min' or 'max' must not be None");
     refused(grd_arange(grd_int(0), .end = grd_int(5), .step = grd_int(0)), "RuntimeError: arange: step must be nonzero");
     refused(grd_arange(grd_int(5), .end = grd_int(0)), "RuntimeError: arange: upper bound and lower bound inconsistent with step sign");
     refused(grd_linspace(grd_int(0), grd_int(1), -1), "RuntimeError: linspace: number of steps must be non-negative");

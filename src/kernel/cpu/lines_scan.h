@@ -144,6 +144,8 @@ INLINE G log_piece(int64_t n, const E *x, E *out, G carry)
         sums[i] += sums[i - 1];
     for (int64_t i = 0; i < n; i++)
         sums[i] = most + vm_log_double(sums[i]);
+    if (carry == -INFINITY)
+        sums[0] = (G)x[0]; /* the first sum of a line has one element: rounding would show where that is near 0 */
     for (int64_t i = 0; i < n; i++)
         out[i] = (E)sums[i];
     return sums[n - 1];

@@ -11,7 +11,6 @@ OTHERWISE = {
     "lstm_packed": "as lstm",
     "local_response_norm": "PyTorch calls avg_pool3d, which is cast, for more than 3 dimensions",
     "convolution": "called by its own name, PyTorch's takes a bias of another dtype",
-    **dict.fromkeys(("histogram", "histogram_bins", "_histogramdd_from_bin_tensors"), "PyTorch counts points of bfloat16, too"),
     **dict.fromkeys(("native_layer_norm", "native_group_norm"), "PyTorch gives the mean and the rstd of bfloat16 in float32 where weights are that"),
     "addbmm": "in place, PyTorch casts the matrices, which are multiplied one after the other",
     "linalg_det": "PyTorch does not look at the dtype of no matrices",

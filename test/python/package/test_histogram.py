@@ -62,6 +62,25 @@ def test_histogramdd(args, options):
     agree("histogramdd", *args, **options)
 
 
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+def test_half_types(dtype):
+    def program(module):
+        as_half = getattr(module, dtype)
+        x = (module.arange(-20, 21) / 8).to(as_half)
+        edges = module.tensor([-1.0, 0.5, 0.75, 2.0], dtype=as_half)
+        weight = (module.arange(41) % 4).to(as_half)
+        found = [*module.histogram(x, 8, range=(-2.0, 2.0)), *module.histogram(x, edges, weight=weight), *module.histogram(x, edges, density=True), *module.histogram(x[:0], 2)]
+        found += [module.histogramdd(module.stack([x, -x], 1), [4, 2], range=(-1.0, 3.0, -2.0, 2.0)).hist, module.histogramdd(x[:, None], [edges]).hist]
+        refused = []
+        for call in (lambda: module.histogram(x, 4), lambda: module.histogramdd(x[:, None], [4]), lambda: module.histogram(x.long(), 4), lambda: module.histogram(x.long(), 4, range=(0.0, 1.0))):
+            with pytest.raises(NotImplementedError) as info:
+                call()
+            refused.append(str(info.value))
+        return [(str(t.dtype).split(".")[1], t.tolist()) for t in found], refused
+
+    assert program(gradus) == program(torch)
+
+
 def test_many_numbers():
     """Numbers on edges and between them, in several pieces; half types are counted without rounding."""
     generator = torch.Generator().manual_seed(0)

@@ -328,6 +328,28 @@ def test_texts_of_reductions_that_refuse_a_dtype():
 def test_results_of_nothing():
     def program(t):
         nothing = [t.median(t.empty(0, dtype=dtype)).item() for dtype in (t.int64, t.int32, t.uint8)] + [t.nanmedian(t.empty(0, dtype=t.int16)).item()]
-        return nothing, [t.linalg.cond(t.empty(3, 0), p).item() for p in (1, -1, float("inf"))]
+        conditions = [t.linalg.cond(t.empty(3, 0), p).item() for p in (1, -1, float("inf"))]
+        matrix = t.tensor([[2.0, 0.0], [1.0, 3.0]])
+        copies = [t.triangular_solve(t.ones(*sizes, 2, 3), m, upper=False).cloned_coefficient for sizes, m in (((), matrix), ((), matrix.expand(2, 2, 2)), ((4, 1), matrix), ((3, 1), matrix.expand(2, 2, 2)))]
+        return nothing, conditions, [c.tolist() for c in copies]
 
     same(program)
+
+
+def test_matrices_without_elements_need_no_pivots():
+    def program(t):
+        matrices = [t.zeros(sizes) for sizes in ((0, 0), (0, 3), (3, 0), (2, 3, 0), (0, 2, 2))]
+        found = [part for a in matrices for part in (*t.linalg.lu(a, pivot=False), *t.linalg.lu_factor(a, pivot=False), *t.linalg.lu_factor_ex(a, pivot=False))]
+        return [(tuple(part.shape), part.stride(), part.dtype.itemsize) for part in found]
+
+    same(program)
+
+
+def test_words_of_refusals():
+    def program(t):
+        x = t.ones(2, 3)
+        calls = [lambda: t.clamp(x), lambda: x.clamp_(), lambda: t.clip(x, None, None), lambda: t.median(x, dim=1, out=x), lambda: t.nanmedian(x, "a", True)]
+        return [caught(call) for call in calls]
+
+    same(program)
+    assert caught(lambda: torch.norm(torch.ones(3), p="q")) == ("RuntimeError", 'linalg.matrix_norm: Order q not supported. It must be "fro" or "nuc".')
