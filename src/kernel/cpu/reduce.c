@@ -283,11 +283,45 @@ static void nonzero_columns(const struct grd_reduce_block *b)
 /* Sums of floats: in float over at most FLOAT_STEPS elements of a lane, then on in double. Twice as many lanes fit the registers. */
 enum { FLOAT_LANES = 64, FLOAT_SHORT = LINE / sizeof(S), FLOAT_STEPS = 16 };
 
+INLINE E squared_if(E x, bool squares)
+{
+    return squares ? x * x : x;
+}
+
 /* An element, or its square. */
 INLINE E term(S x, bool squares)
 {
-    const E value = value_of(x);
-    return squares ? value * value : value;
+    return squared_if(value_of(x), squares);
+}
+
+#if GRD_IS_HALF
+/* Two neighbours, widened where they are by a shift and by a mask: moving each to a lane of its own costs as much again. */
+INLINE E even_of(const S *x)
+{
+    uint32_t pair;
+    memcpy(&pair, x, sizeof pair);
+    return grd_float_from_bits(pair << 16);
+}
+
+INLINE E odd_of(const S *x)
+{
+    uint32_t pair;
+    memcpy(&pair, x, sizeof pair);
+    return grd_float_from_bits(pair & 0xffff0000);
+}
+#endif
+
+/* Adds FLOAT_LANES terms to as many lanes. */
+INLINE void add_terms(E *part, const S *x, bool squares)
+{
+#if GRD_IS_HALF
+    enum { PAIRS = FLOAT_LANES / 2 };
+    LANEWISE for (int l = 0; l < PAIRS; l++) part[l] += squared_if(even_of(x + 2 * l), squares);
+    LANEWISE for (int l = 0; l < PAIRS; l++) part[l + PAIRS] += squared_if(odd_of(x + 2 * l), squares);
+#else
+    for (int l = 0; l < FLOAT_LANES; l++)
+        part[l] += term(x[l], squares);
+#endif
 }
 
 INLINE G sum_terms(int64_t n, const S *x, bool squares)
@@ -312,14 +346,12 @@ INLINE G sum_terms(int64_t n, const S *x, bool squares)
     }
     LANEWISE for (int l = 0; l < FLOAT_SHORT; l++) total[l] = term(x[l], squares);
     while (n - i >= FLOAT_LANES) {
-        E part[FLOAT_LANES];
-        for (int l = 0; l < FLOAT_LANES; l++)
-            part[l] = 0 + term(x[i + l], squares);
+        E part[FLOAT_LANES] = {0};
+        add_terms(part, x + i, squares);
         int64_t end = i + at_most((n - i) / FLOAT_LANES, FLOAT_STEPS) * FLOAT_LANES;
         for (i += FLOAT_LANES; i < end; i += FLOAT_LANES) {
             fetch(x + i, FLOAT_LANES);
-            for (int l = 0; l < FLOAT_LANES; l++)
-                part[l] += term(x[i + l], squares);
+            add_terms(part, x + i, squares);
         }
         for (int l = 0; l < 32; l++)
             part[l] += part[l + 32];
@@ -383,33 +415,98 @@ INLINE G prod_line(int64_t n, const E *x)
 }
 #endif
 
-/* Adds columns [j, j + count) of eight rows to gathered[j..]; in float, two by two. */
-INLINE void add_eight(const struct grd_reduce_block *b, const char *row, int64_t j, int64_t count)
+enum { BLOCK_ROWS = 8 };
+
+INLINE E add_eight(const E x[BLOCK_ROWS])
 {
-    enum { ROWS = 8 };
-    const S *x[ROWS];
+    return ((x[0] + x[1]) + (x[2] + x[3])) + ((x[4] + x[5]) + (x[6] + x[7]));
+}
+
+/* Adds columns [j, j + count) of 8 or 16 rows to gathered[j..]; in float, two by two. */
+INLINE void add_rows(const struct grd_reduce_block *b, const char *row, int rows, int64_t j, int64_t count)
+{
+    const S *x[BLOCK_ROWS], *y[BLOCK_ROWS];
     G *restrict gathered = (G *)b->gathered + j;
-    UNROLLED for (int r = 0; r < ROWS; r++) x[r] = (const S *)(row + r * b->stride) + j;
+    UNROLLED for (int r = 0; r < BLOCK_ROWS; r++)
+    {
+        x[r] = (const S *)(row + r * b->stride) + j;
+        y[r] = (const S *)(row + (r + BLOCK_ROWS) * b->stride) + j;
+    }
     LANEWISE for (int64_t l = 0; l < count; l++)
     {
-        const E low = (value_of(x[0][l]) + value_of(x[1][l])) + (value_of(x[2][l]) + value_of(x[3][l])),
-                high = (value_of(x[4][l]) + value_of(x[5][l])) + (value_of(x[6][l]) + value_of(x[7][l]));
-        gathered[l] += low + high;
+        E low[BLOCK_ROWS], high[BLOCK_ROWS];
+        UNROLLED for (int r = 0; r < BLOCK_ROWS; r++)
+        {
+            low[r] = value_of(x[r][l]);
+            high[r] = rows > BLOCK_ROWS ? value_of(y[r][l]) : 0;
+        }
+        gathered[l] += rows > BLOCK_ROWS ? add_eight(low) + add_eight(high) : add_eight(low);
+    }
+}
+
+#if GRD_IS_HALF
+enum { PAIRS = ACROSS / 2 };
+
+/* Sums of ACROSS columns of eight rows, those at even places first. */
+INLINE void add_pairs(const char *row, int64_t stride, E *ret_sums)
+{
+    const S *x[BLOCK_ROWS];
+    UNROLLED for (int r = 0; r < BLOCK_ROWS; r++) x[r] = (const S *)(row + r * stride);
+    LANEWISE for (int l = 0; l < PAIRS; l++)
+    {
+        E values[BLOCK_ROWS];
+        UNROLLED for (int r = 0; r < BLOCK_ROWS; r++) values[r] = even_of(x[r] + 2 * l);
+        ret_sums[l] = add_eight(values);
+    }
+    LANEWISE for (int l = 0; l < PAIRS; l++)
+    {
+        E values[BLOCK_ROWS];
+        UNROLLED for (int r = 0; r < BLOCK_ROWS; r++) values[r] = odd_of(x[r] + 2 * l);
+        ret_sums[l + PAIRS] = add_eight(values);
+    }
+}
+
+/* Adds columns [j, j + ACROSS) of sixteen rows, which take no longer to add to gathered[j..] than eight. */
+INLINE void add_sixteen_rows(const struct grd_reduce_block *b, const char *row, int64_t j)
+{
+    E low[ACROSS], high[ACROSS], sums[ACROSS];
+    G *restrict gathered = (G *)b->gathered + j;
+    add_pairs(row + j * sizeof(S), b->stride, low);
+    add_pairs(row + j * sizeof(S) + BLOCK_ROWS * b->stride, b->stride, high);
+    LANEWISE for (int l = 0; l < PAIRS; l++)
+    {
+        sums[2 * l] = low[l] + high[l];
+        sums[2 * l + 1] = low[l + PAIRS] + high[l + PAIRS];
+    }
+    LANEWISE for (int l = 0; l < ACROSS; l++) gathered[l] += sums[l];
+}
+#endif
+
+/* Adds the first rows, `rows` at a time, and leaves the others. */
+INLINE void add_blocks(struct grd_reduce_block *b, int rows)
+{
+    for (; b->n >= rows; b->n -= rows, b->in += rows * b->stride) {
+        int64_t j = 0;
+        for (; j + ACROSS <= b->outputs; j += ACROSS) {
+            fetch_below(b, b->in, rows, j);
+#if GRD_IS_HALF
+            if (rows > BLOCK_ROWS) {
+                add_sixteen_rows(b, b->in, j);
+                continue;
+            }
+#endif
+            add_rows(b, b->in, rows, j, ACROSS);
+        }
+        add_rows(b, b->in, rows, j, b->outputs - j);
     }
 }
 
 static void sum_columns(const struct grd_reduce_block *b)
 {
-    enum { ROWS = 8 };
     struct grd_reduce_block rest = gather_narrow(b, sum_columns, add, 0);
-    for (; rest.n >= ROWS; rest.n -= ROWS, rest.in += ROWS * b->stride) {
-        int64_t j = 0;
-        for (; j + ACROSS <= b->outputs; j += ACROSS) {
-            fetch_below(b, rest.in, ROWS, j);
-            add_eight(b, rest.in, j, ACROSS);
-        }
-        add_eight(b, rest.in, j, b->outputs - j);
-    }
+    if (GRD_IS_HALF)
+        add_blocks(&rest, 2 * BLOCK_ROWS);
+    add_blocks(&rest, BLOCK_ROWS);
     if (GRD_IS_HALF)
         gather_rows(&rest, 0, itself, add, NULL);
     else
