@@ -283,17 +283,26 @@ VM_INLINE double vm_pow_short(double x, double y)
 #define VM_PIO2_3 0x1.3198a2e037073p-69
 #define VM_PIO2_REST 0x1.0b4611a626331p-34 /* VM_PIO2_2 + VM_PIO2_3 */
 
-/* sin for quarter 0, cos for quarter 1. */
-VM_INLINE double vm_sin_short(double x, uint64_t quarter)
+/* sin(x - n pi) for |x - n pi| <= pi/2, negated where `turns` is odd. */
+VM_INLINE double vm_sin_near(double x, double n, uint64_t turns)
 {
-    static const double sine[] = {-0.1666666666382941, 0.008333331864658363, -0.0001984008131142098, 2.724922330963213e-06};
-    static const double cosine[] = {-0.5, 0.041666666664299606, -0.0013888887663627797, 2.4800595850273357e-05, -2.730037288066759e-07};
-    const double t = vm_fma(x, VM_TWO_OVER_PI, VM_ROUNDER), n = t - VM_ROUNDER;
-    const double r = (x - n * VM_PIO2_1) - n * VM_PIO2_REST, z = r * r;
-    quarter += vm_bits(t);
-    const double s = r * vm_fma(z, vm_poly(sine, 4, z), 1), c = vm_fma(z, vm_poly(cosine, 5, z), 1);
-    const double y = (quarter & 1) != 0 ? c : s;
-    return vm_from_bits(vm_bits(y) ^ ((quarter & 2) << 62));
+    static const double sine[] = {-0.16666666663881236, 0.008333332768753579, -0.000198410865614788, 2.75364635625748e-06,
+                                  -2.4080190432969638e-08};
+    const double r = vm_fma(-n, 2 * VM_PIO2_REST, vm_fma(-n, 2 * VM_PIO2_1, x)), z = r * r;
+    return vm_from_bits(vm_bits(r * vm_fma(z, vm_poly(sine, 5, z), 1)) ^ turns << 63);
+}
+
+VM_INLINE double vm_sin_short(double x)
+{
+    const double t = vm_fma(x, 0.5 * VM_TWO_OVER_PI, VM_ROUNDER);
+    return vm_sin_near(x, t - VM_ROUNDER, vm_bits(t));
+}
+
+/* The sine of x + pi/2. */
+VM_INLINE double vm_cos_short(double x)
+{
+    const double t = vm_fma(x, 0.5 * VM_TWO_OVER_PI, 0.5) + VM_ROUNDER;
+    return vm_sin_near(x, (t - VM_ROUNDER) - 0.5, vm_bits(t));
 }
 
 VM_INLINE double vm_trig(double x, uint64_t quarter)
@@ -474,12 +483,12 @@ VM_INLINE float vm_pow_float(float x, float y)
 
 VM_INLINE float vm_sin_float(float x)
 {
-    return (float)vm_sin_short(x, 0);
+    return (float)vm_sin_short(x);
 }
 
 VM_INLINE float vm_cos_float(float x)
 {
-    return (float)vm_sin_short(x, 1);
+    return (float)vm_cos_short(x);
 }
 
 #define vm_exp(x) _Generic((x), float : vm_exp_float, double : vm_exp_double)(x)
