@@ -22,7 +22,7 @@ if TYPE_CHECKING:  # mypy keeps the first of several definitions of a name, Pyth
     from gradus.functional import *  # noqa: F403
 from gradus._C import *  # noqa: F403
 from gradus._C import _chunk_cat, _conj, _dirichlet_grad, _lu_with_info, _neg_view, _sample_dirichlet, _standard_gamma, _standard_gamma_grad  # noqa: F401
-from gradus import _absent, _tensor_array, _tensor_copy, _tensor_storage
+from gradus import _absent, _tensor_array, _tensor_copy, _tensor_layout, _tensor_storage
 from gradus._removed import *  # noqa: F403
 from gradus._statistics import *  # noqa: F403
 from gradus.functional import *  # noqa: F403

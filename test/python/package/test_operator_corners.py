@@ -353,3 +353,15 @@ def test_words_of_refusals():
 
     same(program)
     assert caught(lambda: torch.norm(torch.ones(3), p="q")) == ("RuntimeError", 'linalg.matrix_norm: Order q not supported. It must be "fro" or "nuc".')
+
+
+def test_order_of_dimensions():
+    def program(t):
+        x, shifted = t.ones(2, 3, 5, 7), t.ones(2, 3, 5, 7).permute(2, 0, 3, 1)
+        channels, ones, rows = x.contiguous(memory_format=t.channels_last), t.empty(1, 4, 1, 4), t.empty(3, 1).expand(3, 4)
+        found = [one.dim_order() for one in (x, shifted, channels, ones, rows, t.tensor(1), t.ones(3), t.empty(2, 1, 3).transpose(0, 2))]
+        formats = [t.contiguous_format, t.channels_last]
+        found += [one.dim_order(ambiguity_check=formats) for one in (x, channels, ones)]
+        return found, [caught(one.dim_order, ambiguity_check=check) for one, check in ((ones, True), (rows, True), (rows, formats), (x, "no"), (x, ["no"]))]
+
+    same(program)
