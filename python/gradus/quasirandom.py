@@ -10,7 +10,7 @@ class SobolEngine:
     Args:
         dimension (int): of the points, from 1 to 21201.
         scramble (bool, optional): scramble the points by random bits: lower triangular matrices and shifts.
-        seed (int, optional): of those bits; random ones without it.
+        seed (int, optional): of those bits; without it they are those of the default generator.
 
     >>> SobolEngine(dimension=2).draw(3)
     tensor([[0.0000, 0.0000],
@@ -36,11 +36,7 @@ class SobolEngine:
 
     def _scramble(self):
         """Scramble the directions; the result is the first point."""
-        generator = gradus.Generator()
-        if self.seed is not None:
-            generator.manual_seed(self.seed)
-        else:
-            generator.seed()
+        generator = None if self.seed is None else gradus.Generator().manual_seed(self.seed)
         bits = gradus.randint(2, (self.dimension, self.MAXBIT), generator=generator, dtype=gradus.int64, device="cpu")
         matrices = gradus.randint(2, (self.dimension, self.MAXBIT, self.MAXBIT), generator=generator, dtype=gradus.int64, device="cpu").tril()
         gradus._sobol_engine_scramble_(self.sobolstate, matrices, self.dimension)

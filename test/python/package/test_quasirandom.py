@@ -22,6 +22,8 @@ def test_scrambled_points(t):
     for dimension, seed in ((1, 0), (3, 7), (50, 2**40)):
         engine = t.quasirandom.SobolEngine(dimension, scramble=True, seed=seed)
         yield engine, engine.draw(5), engine.draw(3), engine.reset().draw(1), engine.fast_forward(9).draw(2), engine.shift, engine.quasi
+    t.manual_seed(5)
+    yield t.quasirandom.SobolEngine(3, scramble=True).draw(2), t.rand(1)
 
 
 @same(tolerance=0)
