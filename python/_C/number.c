@@ -283,6 +283,9 @@ PyObject *py_number_absolute(PyObject *self)
 
 PyObject *py_number_invert(PyObject *self)
 {
+    const grd_dtype dtype = grd_tensor_dtype(py_tensor_of(self));
+    if (PY_LIKELY(!py_is_overloaded(self)) && PY_UNLIKELY(grd_dtype_is_floating(dtype) || grd_dtype_is_complex(dtype)))
+        return PyErr_Format(PyExc_TypeError, "~ (operator.invert) is only implemented on integer and Boolean-type tensors");
     return unary("__invert__", grd_bitwise_not, self);
 }
 

@@ -91,11 +91,20 @@ void grd_error_set(grd_error_code code, const char *format, ...)
     va_end(arguments);
 }
 
+/* True for texts like "name(): …" and "name: …". */
+static bool begins_with_name(const char *text, const char *name)
+{
+    const size_t length = strlen(name);
+    return strncmp(text, name, length) == 0 && (text[length] == '(' || text[length] == ':');
+}
+
 void grd_error_add_context(const char *name)
 {
     if (!grd_pending())
         return;
     const char *old = grd_error_message();
+    if (begins_with_name(old, name))
+        return;
     const size_t before = strlen(name) + 2, size = before + strlen(old) + 1;
     char *text = malloc(size);
     if (text == NULL)

@@ -96,7 +96,7 @@ bool plan_repeat_interleave_indices(struct grd_plan *p, grd_tensor *repeats, grd
     if (!grd_check_has_data(repeats))
         return false;
     if (repeats->dtype != GRD_INT64 && repeats->dtype != GRD_INT32)
-        return grd_raise(GRD_ERROR_RUNTIME, "repeats has to be Long or Int tensor");
+        return grd_raise_no_kernel("repeat_interleave", (grd_dtype)repeats->dtype);
     if (repeats->ndim != 1)
         return grd_raise(GRD_ERROR_RUNTIME, "repeat_interleave only accept 1D vector as repeat");
     return grd_plan_reads_as(p, repeats, GRD_INT64);
@@ -131,7 +131,7 @@ grd_tensor *op_repeat_interleave(grd_tensor *self, int64_t repeats, grd_scalar d
 {
     int64_t along, total, sizes[GRD_MAX_DIMS + 1];
     if (repeats < 0)
-        return grd_fail(GRD_ERROR_RUNTIME, "repeats can not be negative");
+        return grd_fail(GRD_ERROR_RUNTIME, "Repeats must be non-negative");
     if (!repeated(self, dim, &self, &along))
         return grd_failed;
     if (__builtin_mul_overflow(self->sizes[along], repeats, &total))
@@ -170,7 +170,7 @@ static bool check_grid(grd_tensors tensors, const char *indexing)
         return false;
     for (int64_t i = 0; i < tensors.n; i++) {
         if (tensors.data[i]->ndim > 1)
-            return grd_raise(GRD_ERROR_RUNTIME, "Expected 0D or 1D tensor in the tensor list but got: %d dimensions",
+            return grd_raise(GRD_ERROR_RUNTIME, "torch.meshgrid: Expected 0D or 1D tensor in the tensor list but got: %d dimensions",
                              tensors.data[i]->ndim);
         if (tensors.data[i]->dtype != tensors.data[0]->dtype)
             return grd_raise(GRD_ERROR_RUNTIME, "meshgrid expects all tensors to have the same dtype");
@@ -348,7 +348,7 @@ grd_tensor *op_masked_scatter(grd_tensor *out, grd_tensor *self, grd_tensor *mas
                         grd_dtype_type_name((grd_dtype)self->dtype), grd_dtype_type_name((grd_dtype)source->dtype));
     if (mask->dtype != GRD_BOOL)
         return grd_fail(GRD_ERROR_RUNTIME, "masked_scatter_ only supports boolean masks, but got mask with dtype %s",
-                        grd_dtype_name((grd_dtype)mask->dtype));
+                        grd_dtype_type_name((grd_dtype)mask->dtype));
     if (!grd_check_has_data(mask) || !grd_check_same_device(grd_tensors(self, mask, source)) ||
         !grd_shape_broadcast(grd_sizes(self), grd_sizes(mask), sizes, &n))
         return grd_failed;

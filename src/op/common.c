@@ -42,8 +42,10 @@ bool grd_check_has_data(const grd_tensor *t)
 
 bool grd_raise_no_kernel(const char *name, grd_dtype dtype)
 {
-    return grd_raise(GRD_ERROR_NOT_IMPLEMENTED, "\"%s_cpu\" not implemented for '%s'", name + strspn(name, "_"),
-                     grd_dtype_type_name(dtype));
+    static const char special[] = "special_"; /* PyTorch's names of kernels leave it out. */
+    name += strspn(name, "_");
+    name += strncmp(name, special, sizeof special - 1) == 0 ? sizeof special - 1 : 0;
+    return grd_raise(GRD_ERROR_NOT_IMPLEMENTED, "\"%s_cpu\" not implemented for '%s'", name, grd_dtype_type_name(dtype));
 }
 
 const char *grd_list_text(grd_dims list)

@@ -127,6 +127,9 @@ bool plan_view_as_complex(struct grd_view *v, grd_tensor *self)
 bool plan_complex(struct grd_plan *p, grd_tensor *real, grd_tensor *imag)
 {
     const grd_dtype dtype = (grd_dtype)real->dtype;
+    if (is_part(dtype) && is_part((grd_dtype)imag->dtype) && imag->dtype != dtype)
+        return grd_raise(GRD_ERROR_RUNTIME, "Expected object of scalar type %s but got scalar type %s for second argument",
+                         grd_dtype_type_name(dtype), grd_dtype_type_name((grd_dtype)imag->dtype));
     if (!is_part(dtype) || imag->dtype != dtype)
         return grd_raise(GRD_ERROR_RUNTIME, "Expected both inputs to be Half, Float or Double tensors but got %s and %s",
                          grd_dtype_type_name(dtype), grd_dtype_type_name((grd_dtype)imag->dtype));

@@ -344,7 +344,7 @@ void run_eye(const struct grd_plan *p)
 bool plan_triangular(struct grd_plan *p, grd_tensor *self, int64_t diagonal, bool upper)
 {
     if (self->ndim < 2)
-        return grd_raise(GRD_ERROR_RUNTIME, "input tensor must have at least 2 dimensions");
+        return grd_raise(GRD_ERROR_RUNTIME, "%s: input tensor must have at least 2 dimensions", upper ? "triu" : "tril");
     const int64_t rows = self->sizes[self->ndim - 2], columns = self->sizes[self->ndim - 1];
     *(struct grd_triangle *)p->state = (struct grd_triangle){.rows = rows,
                                                              .columns = columns,

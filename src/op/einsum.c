@@ -42,25 +42,28 @@ static char letter_of(int label)
 
 /* ---- Reading ------------------------------------------------------------------------------------------------------------------------ */
 
-static bool read_term(const char *text, size_t length, struct term *term)
+/* `text` is a part of the equation. */
+static bool read_term(const char *equation, const char *text, size_t length, struct term *term)
 {
     for (size_t i = 0; i < length; i++) {
         const char c = text[i];
         if (c == ' ')
             continue;
         if (term->n > GRD_MAX_DIMS)
-            return grd_raise(GRD_ERROR_RUNTIME, "too many subscripts: the limit is %d", GRD_MAX_DIMS);
+            return grd_raise(GRD_ERROR_RUNTIME, "einsum(): too many subscripts: the limit is %d", GRD_MAX_DIMS);
         if (c == '.') {
             if (term->has_ellipsis || i + 2 >= length || text[i + 1] != '.' || text[i + 2] != '.')
-                return grd_raise(GRD_ERROR_RUNTIME, term->has_ellipsis ? "found '.' for which an ellipsis was already found"
-                                                                       : "found '.' that is not part of any ellipsis");
+                return grd_raise(GRD_ERROR_RUNTIME, term->has_ellipsis ? "einsum(): found '.' for which an ellipsis was already found"
+                                                                       : "einsum(): found '.' that is not part of any ellipsis");
             term->has_ellipsis = true;
             term->labels[term->n++] = ELLIPSIS;
             i += 2;
         } else if (isalpha((unsigned char)c) && (unsigned char)c < 128) {
             term->labels[term->n++] = label_of(c);
         } else {
-            return grd_raise(GRD_ERROR_RUNTIME, "invalid subscript given, subscripts must be in [a-zA-Z], not '%c'", c);
+            return grd_raise(GRD_ERROR_RUNTIME,
+                             "einsum(): invalid subscript given at index %td in the equation string, subscripts must be in [a-zA-Z]",
+                             text + i - equation);
         }
     }
     return true;
@@ -76,17 +79,17 @@ static bool read_equation(const char *text, int64_t operands, struct equation *e
     for (;;) {
         const char *comma = memchr(start, ',', (size_t)(end - start)), *stop = comma != NULL ? comma : end;
         if (e->n == operands)
-            return grd_raise(GRD_ERROR_RUNTIME, "fewer operands were provided than specified in the equation");
-        if (!read_term(start, (size_t)(stop - start), &e->inputs[e->n++]))
+            return grd_raise(GRD_ERROR_RUNTIME, "einsum(): fewer operands were provided than specified in the equation");
+        if (!read_term(text, start, (size_t)(stop - start), &e->inputs[e->n++]))
             return false;
         if (comma == NULL)
             break;
         start = comma + 1;
     }
     if (e->n < operands)
-        return grd_raise(GRD_ERROR_RUNTIME, "more operands were provided than specified in the equation");
+        return grd_raise(GRD_ERROR_RUNTIME, "einsum(): more operands were provided than specified in the equation");
     e->has_output = arrow != NULL;
-    return arrow == NULL || read_term(arrow + 2, strlen(arrow + 2), &e->output);
+    return arrow == NULL || read_term(text, arrow + 2, strlen(arrow + 2), &e->output);
 }
 
 /* ---- Labels of dimensions ------------------------------------------------------------------------------------------------------------- */
@@ -98,7 +101,7 @@ static bool label_dimensions(struct equation *e, int64_t operand, const grd_tens
     const int64_t hidden = t->ndim - (term->n - term->has_ellipsis);
     if (hidden < 0 || (hidden > 0 && !term->has_ellipsis))
         return grd_raise(GRD_ERROR_RUNTIME,
-                         "the number of subscripts in the equation (%d) %s the number of dimensions (%d) for operand %lld%s",
+                         "einsum(): the number of subscripts in the equation (%d) %s the number of dimensions (%d) for operand %lld%s",
                          term->n - term->has_ellipsis, term->has_ellipsis ? "is more than" : "does not match", t->ndim, (long long)operand,
                          term->has_ellipsis ? "" : " and no ellipsis was given");
     int n = 0;
@@ -119,12 +122,14 @@ static bool note_sizes(struct equation *e, int64_t operand, const grd_tensor *t,
     for (int i = 0; i < t->ndim; i++) {
         const int label = labels[i];
         int64_t *size = &e->size[label];
-        if (e->last[label] >= 0 && *size != t->sizes[i] && *size != 1 && t->sizes[i] != 1)
+        if (e->last[label] >= 0 && e->last[label] != operand && *size != t->sizes[i] && *size != 1 && t->sizes[i] != 1)
             return label < LETTERS
                        ? grd_raise(GRD_ERROR_RUNTIME,
-                                   "subscript %c has size %lld for operand %lld which does not broadcast with previously seen size %lld",
+                                   "einsum(): subscript %c has size %lld for operand %lld which does not broadcast with previously seen "
+                                   "size %lld",
                                    letter_of(label), (long long)t->sizes[i], (long long)operand, (long long)*size)
-                       : grd_raise(GRD_ERROR_RUNTIME, "the dimensions of an ellipsis of operand %lld do not broadcast", (long long)operand);
+                       : grd_raise(GRD_ERROR_RUNTIME, "einsum(): the dimensions of an ellipsis of operand %lld do not broadcast",
+                                   (long long)operand);
         *size = e->last[label] < 0 || *size == 1 ? t->sizes[i] : *size;
         e->last[label] = (int)operand;
         e->count[label]++;
@@ -153,9 +158,9 @@ static bool place_output(struct equation *e)
             continue;
         }
         if (e->place[label] >= 0)
-            return grd_raise(GRD_ERROR_RUNTIME, "output subscript %c appears more than once in the output", letter_of(label));
+            return grd_raise(GRD_ERROR_RUNTIME, "einsum(): output subscript %c appears more than once in the output", letter_of(label));
         if (e->last[label] < 0)
-            return grd_raise(GRD_ERROR_RUNTIME, "output subscript %c does not appear in the equation for any input operand",
+            return grd_raise(GRD_ERROR_RUNTIME, "einsum(): output subscript %c does not appear in the equation for any input operand",
                              letter_of(label));
         place_next(e, label);
     }
@@ -169,13 +174,14 @@ static bool place_output(struct equation *e)
     for (int label = 0; label < LABELS; label++)
         if (e->last[label] >= 0 && e->place[label] < 0)
             place_next(e, label);
-    return e->nplaces <= GRD_MAX_DIMS || grd_raise(GRD_ERROR_RUNTIME, "too many subscripts: %d, the limit is %d", e->nplaces, GRD_MAX_DIMS);
+    return e->nplaces <= GRD_MAX_DIMS ||
+           grd_raise(GRD_ERROR_RUNTIME, "einsum(): too many subscripts: %d, the limit is %d", e->nplaces, GRD_MAX_DIMS);
 }
 
 /* ---- Operands ------------------------------------------------------------------------------------------------------------------------- */
 
 /* A view of an operand with a dimension for each place, of size 1 where it has no such label; repeated labels become a diagonal. */
-static grd_tensor *aligned(const struct equation *e, grd_tensor *t, int *labels)
+static grd_tensor *aligned(const struct equation *e, int64_t operand, grd_tensor *t, int *labels)
 {
     int n = (int)t->ndim;
     for (int i = 0; i < n; i++)
@@ -183,8 +189,9 @@ static grd_tensor *aligned(const struct equation *e, grd_tensor *t, int *labels)
             if (labels[k] != labels[i])
                 continue;
             if (t->sizes[i] != t->sizes[k])
-                return grd_fail(GRD_ERROR_RUNTIME, "subscript %c is repeated, but the sizes don't match, %lld != %lld",
-                                letter_of(labels[i]), (long long)t->sizes[k], (long long)t->sizes[i]);
+                return grd_fail(GRD_ERROR_RUNTIME,
+                                "einsum(): subscript %c is repeated for operand %lld but the sizes don't match, %lld != %lld",
+                                letter_of(labels[i]), (long long)operand, (long long)t->sizes[k], (long long)t->sizes[i]);
             t = grd_movedim(grd_diagonal(t, .dim1 = i, .dim2 = k), grd_dims(-1), grd_dims(i));
             memmove(labels + k, labels + k + 1, (size_t)(n - k - 1) * sizeof *labels);
             n--;
@@ -292,7 +299,7 @@ grd_tensor *op_einsum(const char *equation, grd_tensors operands)
 {
     struct equation e = {.ellipsis = 0};
     if (operands.n == 0)
-        return grd_fail(GRD_ERROR_RUNTIME, "must provide at least one operand");
+        return grd_fail(GRD_ERROR_RUNTIME, "einsum(): must provide at least one operand");
     memset(e.last, -1, sizeof e.last);
     memset(e.place, -1, sizeof e.place);
     int(*labels)[GRD_MAX_DIMS] = grd_pool_array(operands.n, sizeof *labels);
@@ -303,10 +310,10 @@ grd_tensor *op_einsum(const char *equation, grd_tensors operands)
             return grd_failed;
     if (!place_output(&e))
         return grd_failed;
-    grd_tensor *result = aligned(&e, operands.data[0], labels[0]);
+    grd_tensor *result = aligned(&e, 0, operands.data[0], labels[0]);
     result = grd_pending() ? grd_failed : sum_bits(result, ending_with(&e, 0));
     for (int64_t i = 1; i < operands.n && !grd_pending(); i++) {
-        grd_tensor *next = aligned(&e, operands.data[i], labels[i]);
+        grd_tensor *next = aligned(&e, i, operands.data[i], labels[i]);
         result = grd_pending() ? grd_failed : sum_of_product(result, next, ending_with(&e, (int)i));
     }
     /* The places that were summed have size 1, and stand last. */

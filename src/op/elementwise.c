@@ -300,7 +300,7 @@ static grd_tensor *run_flat(const struct grd_elementwise *op, grd_tensor *out, g
 static bool check_mask(const struct grd_elementwise *op, const grd_tensor *x)
 {
     return !op->mask || x->dtype == GRD_BOOL || x->dtype == GRD_UINT8 ||
-           grd_raise(GRD_ERROR_RUNTIME, "expected condition to be a boolean tensor, but got a tensor with dtype %s",
+           grd_raise(GRD_ERROR_RUNTIME, "where expected condition to be a boolean tensor, but got a tensor with dtype %s",
                      grd_dtype_type_name((grd_dtype)x->dtype));
 }
 

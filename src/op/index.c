@@ -12,10 +12,16 @@
 bool plan_index_select(struct grd_plan *p, grd_tensor *self, int64_t dim, grd_tensor *index)
 {
     int64_t sizes[GRD_MAX_DIMS];
-    if (!grd_wrap_dim(self, dim, &dim) || !grd_check_index_vector(index) || !grd_check_index_dtype(index))
+    if (!grd_wrap_dim(self, dim, &dim))
         return false;
+    if (index->ndim > 1)
+        return grd_raise(GRD_ERROR_INDEX, "index_select(): Index is supposed to be a vector");
+    if (!grd_is_index_dtype(index))
+        return grd_raise(GRD_ERROR_RUNTIME, "index_select(): Expected dtype int32 or int64 for index, but got %s",
+                         grd_dtype_name((grd_dtype)index->dtype));
     if (self->ndim == 0 && index->numel != 1)
-        return grd_raise(GRD_ERROR_RUNTIME, "Index to scalar can have only 1 value, got %lld value(s)", (long long)index->numel);
+        return grd_raise(GRD_ERROR_RUNTIME, "index_select(): Index to scalar can have only 1 value, got %lld value(s)",
+                         (long long)index->numel);
     memcpy(sizes, self->sizes, self->ndim * sizeof *sizes);
     if (self->ndim > 0)
         sizes[dim] = index->numel;

@@ -55,7 +55,7 @@ bool plan_cat(struct grd_plan *p, grd_tensors tensors, int64_t dim)
 {
     int64_t sizes[GRD_MAX_DIMS];
     if (tensors.n == 0)
-        return grd_raise(GRD_ERROR_VALUE, "expected a non-empty list of Tensors");
+        return grd_raise(GRD_ERROR_VALUE, "torch.cat(): expected a non-empty list of Tensors");
     const grd_tensor *first = tensors.data[0];
     grd_dtype dtype = first->dtype;
     bool channels_last = true; /* as all tensors are */
@@ -188,13 +188,13 @@ grd_tensors op_hidden_cat_backward(grd_tensor *grad, grd_dims sizes, int64_t dim
 grd_tensor *op_stack(grd_tensors tensors, int64_t dim)
 {
     if (tensors.n == 0)
-        return grd_fail(GRD_ERROR_RUNTIME, "expects a non-empty TensorList");
+        return grd_fail(GRD_ERROR_RUNTIME, "stack expects a non-empty TensorList");
     const grd_tensor *first = tensors.data[0];
     for (int64_t i = 1; i < tensors.n; i++) {
         const grd_tensor *t = tensors.data[i];
         if (grd_same_sizes(t, grd_sizes(first)))
             continue;
-        return grd_fail(GRD_ERROR_RUNTIME, "expects each tensor to be equal size, but got %s at entry 0 and %s at entry %lld",
+        return grd_fail(GRD_ERROR_RUNTIME, "stack expects each tensor to be equal size, but got %s at entry 0 and %s at entry %lld",
                         grd_list_text(grd_sizes(first)), grd_list_text(grd_sizes(t)), (long long)i);
     }
     if (!grd_shape_wrap_dim(dim, (int64_t)first->ndim + 1, &dim))

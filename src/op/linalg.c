@@ -302,8 +302,8 @@ bool plan_dot(struct grd_plan *p, grd_tensor *self, grd_tensor *tensor)
     if (self->ndim != 1 || tensor->ndim != 1)
         return grd_raise(GRD_ERROR_RUNTIME, "1D tensors expected, but got %dD and %dD tensors", self->ndim, tensor->ndim);
     if (self->dtype != tensor->dtype)
-        return grd_raise(GRD_ERROR_RUNTIME, "expected both vectors to have same dtype, but found %s and %s", grd_dtype_type_name(dtype),
-                         grd_dtype_type_name((grd_dtype)tensor->dtype));
+        return grd_raise(GRD_ERROR_RUNTIME, "dot: expected both vectors to have same dtype, but found %s and %s",
+                         grd_dtype_type_name(dtype), grd_dtype_type_name((grd_dtype)tensor->dtype));
     if (self->numel != tensor->numel)
         return grd_raise(
             GRD_ERROR_RUNTIME,

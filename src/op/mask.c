@@ -17,10 +17,10 @@ enum { MASK_BLOCK = 16 * 1024 }; /* elements that one thread counts and moves */
 
 /* ---- Filling ------------------------------------------------------------------------------------------------------------- */
 
-static bool check_mask(const grd_tensor *mask)
+static bool check_fill_mask(const grd_tensor *mask)
 {
-    return mask->dtype == GRD_BOOL ||
-           grd_raise(GRD_ERROR_RUNTIME, "only boolean masks are supported, but got mask with dtype %s", grd_dtype_name(mask->dtype));
+    return mask->dtype == GRD_BOOL || grd_raise(GRD_ERROR_RUNTIME, "masked_fill_ only supports boolean masks, but got mask with dtype %s",
+                                                grd_dtype_c_name((grd_dtype)mask->dtype));
 }
 
 static grd_tensor *expanded(grd_tensor *t, grd_dims sizes)
@@ -31,7 +31,7 @@ static grd_tensor *expanded(grd_tensor *t, grd_dims sizes)
 bool plan_masked_fill(struct grd_plan *p, grd_tensor *self, grd_tensor *mask, grd_scalar value)
 {
     int64_t storage[GRD_MAX_DIMS], n;
-    if (!check_mask(mask) || !grd_scalar_write(value, self->dtype, p->state) ||
+    if (!check_fill_mask(mask) || !grd_scalar_write(value, self->dtype, p->state) ||
         !grd_check_repeated_out(p->out, "masked_fill_", "tensor[mask] = scalar") ||
         !grd_shape_broadcast(grd_sizes(self), grd_sizes(mask), storage, &n))
         return false;
@@ -138,7 +138,10 @@ static void move_blocks(int64_t begin, int64_t end, void *context)
 static bool common_sizes(grd_dims a, const grd_tensor *mask, int64_t *ret_sizes, grd_dims *ret)
 {
     int64_t n;
-    if (!check_mask(mask) || !grd_check_has_data(mask) || !grd_shape_broadcast(grd_sizes(mask), a, ret_sizes, &n))
+    if (mask->dtype != GRD_BOOL)
+        return grd_raise(GRD_ERROR_RUNTIME, "masked_select: expected BoolTensor for mask, but got mask with dtype %s",
+                         grd_dtype_c_name((grd_dtype)mask->dtype));
+    if (!grd_check_has_data(mask) || !grd_shape_broadcast(grd_sizes(mask), a, ret_sizes, &n))
         return false;
     *ret = grd_dims_from(ret_sizes, n);
     return true;

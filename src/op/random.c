@@ -240,7 +240,7 @@ bool plan_uniform(struct grd_plan *p, grd_tensor *self, double from, double to, 
                                       : dtype == GRD_FLOAT64  ? GRD_RANDOM_UNIFORM_DOUBLE
                                                               : GRD_RANDOM_UNIFORM_FLOAT;
     if (!grd_random_is_floating(dtype))
-        return grd_raise_no_kernel("check_uniform_bounds", (grd_dtype)self->dtype);
+        return grd_raise(GRD_ERROR_NOT_IMPLEMENTED, "\"check_uniform_bounds\" not implemented for '%s'", grd_dtype_type_name(dtype));
     const double largest = grd_limits[dtype].largest;
     if (!(fabs(from) <= largest && fabs(to) <= largest))
         return grd_raise(GRD_ERROR_RUNTIME, "%s is out of bounds for %s", fabs(from) <= largest ? "to" : "from", grd_dtype_name(dtype));

@@ -77,11 +77,12 @@ static bool check_not_empty(const struct grd_reduce_rule *rule, const grd_tensor
     if (rule->empty == GRD_EMPTY_TAKEN || self->numel != 0)
         return true;
     if (!dim_given)
-        return grd_raise(runtime ? GRD_ERROR_RUNTIME : GRD_ERROR_INDEX, "Expected reduction dim to be specified for input.numel() == 0.%s",
+        return grd_raise(runtime ? GRD_ERROR_RUNTIME : GRD_ERROR_INDEX,
+                         "%s(): Expected reduction dim to be specified for input.numel() == 0.%s", rule->name,
                          runtime ? " Specify the reduction dim with the 'dim' argument." : "");
     for (int d = 0; d < self->ndim; d++)
         if (mask >> d & 1 && self->sizes[d] == 0)
-            return grd_raise(GRD_ERROR_INDEX, "Expected reduction dim %d to have non-zero size.", d);
+            return grd_raise(GRD_ERROR_INDEX, "%s(): Expected reduction dim %d to have non-zero size.", rule->name, d);
     return true;
 }
 

@@ -111,9 +111,59 @@ void run_index_add(const struct grd_plan *p, grd_tensor *self, int64_t dim, grd_
         run_indexed(p);
 }
 
+/* The sizes of t but that of dim. */
+static const char *slice_text(const grd_tensor *t, int64_t dim)
+{
+    int64_t sizes[GRD_MAX_DIMS], n = 0;
+    for (int64_t i = 0; i < t->ndim; i++)
+        if (i != dim)
+            sizes[n++] = t->sizes[i];
+    return grd_list_text(grd_dims_from(sizes, n));
+}
+
+/* True if self and source have equal sizes in all dimensions but dim. A 0-d tensor counts as one with a single dimension. */
+static bool have_same_slices(const grd_tensor *self, const grd_tensor *source, int64_t dim)
+{
+    bool same = source->ndim == self->ndim || (source->ndim <= 1 && self->ndim <= 1);
+    for (int64_t i = 0; same && i < self->ndim && i < source->ndim; i++)
+        same = i == dim || source->sizes[i] == self->sizes[i];
+    return same;
+}
+
+static bool check_copied(const grd_tensor *self, int64_t dim, const grd_tensor *index, const grd_tensor *source)
+{
+    const int64_t count = index->numel;
+    if (index->ndim > 1)
+        return grd_raise(GRD_ERROR_INDEX, "index_copy_(): Index should have dimension 1 or 0 (got %d)", index->ndim);
+    if (source->ndim == 0 && count != 1)
+        return grd_raise(GRD_ERROR_INDEX, "index_copy_(): When source is scalar, index should have one element (got %lld)",
+                         (long long)count);
+    if (source->ndim != self->ndim && source->ndim != 0 && self->ndim != 0)
+        return grd_raise(GRD_ERROR_INDEX,
+                         "index_copy_(): When source and destination are not scalars, their dimensionality must match. Source "
+                         "dimensionality (%d), destination dimensionality (%d)",
+                         source->ndim, self->ndim);
+    if (!grd_is_index_dtype(index))
+        return grd_raise(GRD_ERROR_RUNTIME, "index_copy_(): Expected a long tensor for index, but got %s",
+                         grd_dtype_type_name((grd_dtype)index->dtype));
+    if (self->dtype != source->dtype)
+        return grd_raise(GRD_ERROR_RUNTIME,
+                         "index_copy_(): self and source expected to have the same dtype, but got (self) %s and (source) %s",
+                         grd_dtype_type_name((grd_dtype)self->dtype), grd_dtype_type_name((grd_dtype)source->dtype));
+    if (!have_same_slices(self, source, dim))
+        return grd_raise(
+            GRD_ERROR_RUNTIME,
+            "index_copy_(): Source/destination tensor must have same slice shapes. Destination slice shape: %s at dimension %lld "
+            "and source slice shape: %s at dimension %lld.",
+            slice_text(self, dim), (long long)dim, slice_text(source, dim), (long long)dim);
+    return source->ndim == 0 || source->sizes[dim] == count ||
+           grd_raise(GRD_ERROR_INDEX, "index_copy_(): Number of indices (%lld) should be equal to source.size(dim) (%lld)",
+                     (long long)count, (long long)source->sizes[dim]);
+}
+
 bool plan_index_copy(struct grd_plan *p, grd_tensor *self, int64_t dim, grd_tensor *index, grd_tensor *source)
 {
-    return grd_wrap_dim(self, dim, &dim) && grd_check_index_source(self, dim, index, source) &&
+    return grd_wrap_dim(self, dim, &dim) && check_copied(self, dim, index, source) &&
            plan_slices(p, self, dim, index, source, grd_kernel_of_size(grd_kernels->index->scatter, self), GRD_ERROR_INDEX,
                        (grd_dtype)self->dtype);
 }
@@ -160,8 +210,8 @@ bool grd_check_scatter(const grd_tensor *self, int64_t dim, const grd_tensor *in
         (src && !grd_check_index_ndim(index, src, "src")))
         return false;
     if (src != NULL && src->dtype != self->dtype)
-        return grd_raise(GRD_ERROR_RUNTIME, "Expected self.dtype to be equal to src.dtype, but got %s and %s", grd_dtype_name(self->dtype),
-                         grd_dtype_name(src->dtype));
+        return grd_raise(GRD_ERROR_RUNTIME, "scatter(): Expected self.dtype to be equal to src.dtype, but got %s and %s",
+                         grd_dtype_name(self->dtype), grd_dtype_name(src->dtype));
     if (index->numel == 0)
         return true;
     bool fits = src == NULL || src->ndim > 0 || index->numel == 1;

@@ -36,23 +36,29 @@ static void search_some(int64_t begin, int64_t end, void *context)
 static bool check_search(const grd_tensor *sorted, const grd_tensor *self, const char *side, bool right, const grd_tensor *sorter)
 {
     if (sorted->ndim == 0)
-        return grd_raise(GRD_ERROR_RUNTIME, "boundaries tensor should have positive dimension, but got 0 dimension");
+        return grd_raise(GRD_ERROR_RUNTIME, "torch.searchsorted(): boundaries tensor should have positive dimension, but got 0 dimension");
     bool fits = sorted->ndim == 1 || sorted->ndim == self->ndim;
     for (int64_t i = 0; fits && sorted->ndim > 1 && i < sorted->ndim - 1; i++)
         fits = sorted->sizes[i] == self->sizes[i];
     if (!fits) {
-        return grd_raise(
-            GRD_ERROR_RUNTIME,
-            "boundaries tensor should be 1 dimension or the first N-1 dimensions of boundaries tensor and input value tensor must "
-            "match, but we got boundaries tensor %s and input value tensor %s",
-            grd_list_text(grd_sizes(sorted)), grd_list_text(grd_sizes(self)));
+        return grd_raise(GRD_ERROR_RUNTIME,
+                         "torch.searchsorted(): boundaries tensor should be 1 dimension or the first N-1 dimensions of boundaries tensor "
+                         "and input value tensor must match, but we got boundaries tensor %s and input value tensor %s",
+                         grd_list_text(grd_sizes(sorted)), grd_list_text(grd_sizes(self)));
     }
     if (side != NULL && strcmp(side, "left") != 0 && strcmp(side, "right") != 0)
-        return grd_raise(GRD_ERROR_RUNTIME, "side can only be 'left' or 'right' but got %s", side);
+        return grd_raise(GRD_ERROR_RUNTIME, "torch.searchsorted(): side can only be 'left' or 'right' but got %s", side);
     if (side != NULL && right && strcmp(side, "left") == 0)
-        return grd_raise(GRD_ERROR_RUNTIME, "side and right can't be set to opposites, got side of left while right was True");
-    if (sorter != NULL && (sorter->dtype != GRD_INT64 || !grd_same_sizes(sorter, grd_sizes(sorted))))
-        return grd_raise(GRD_ERROR_RUNTIME, "sorter must be of dtype long and of the sizes of the sorted sequence");
+        return grd_raise(GRD_ERROR_RUNTIME,
+                         "torch.searchsorted(): side and right can't be set to opposites, got side of left while right was True");
+    if (sorter != NULL && !grd_same_sizes(sorter, grd_sizes(sorted)))
+        return grd_raise(GRD_ERROR_RUNTIME,
+                         "torch.searchsorted(): boundary and sorter must have the same size, but got boundary tensor %s and got sorter "
+                         "tensor %s",
+                         grd_list_text(grd_sizes(sorted)), grd_list_text(grd_sizes(sorter)));
+    if (sorter != NULL && sorter->dtype != GRD_INT64)
+        return grd_raise(GRD_ERROR_RUNTIME, "torch.searchsorted(): sorter must be a tensor of long dtype but got dtype %s",
+                         grd_dtype_type_name((grd_dtype)sorter->dtype));
     return true;
 }
 
@@ -132,7 +138,9 @@ void run_membership(const struct grd_plan *p)
 
 bool plan_bincount(struct grd_plan *p, grd_tensor *self, grd_tensor *weights, int64_t minlength)
 {
-    if (self->ndim != 1 || grd_category_of((grd_dtype)self->dtype) != GRD_CATEGORY_INTEGER)
+    if (grd_category_of((grd_dtype)self->dtype) != GRD_CATEGORY_INTEGER)
+        return grd_raise_no_kernel("bincount", (grd_dtype)self->dtype);
+    if (self->ndim != 1)
         return grd_raise(GRD_ERROR_RUNTIME, "bincount only supports 1-d non-negative integral inputs.");
     if (minlength < 0)
         return grd_raise(GRD_ERROR_RUNTIME, "minlength should be >= 0");

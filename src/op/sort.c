@@ -223,9 +223,15 @@ static bool is_always_stable(const grd_tensor *self, bool descending)
     return self->ndim == 1 && self->numel >= MANY && !descending && grd_category_of((grd_dtype)self->dtype) == GRD_CATEGORY_INTEGER;
 }
 
+static bool check_real(const char *function, const grd_tensor *self)
+{
+    return !grd_dtype_is_complex((grd_dtype)self->dtype) ||
+           grd_raise(GRD_ERROR_RUNTIME, "%s does not support complex dtypes on CPU", function);
+}
+
 bool plan_sort(struct grd_plan *p, grd_tensor *self, int64_t dim, bool descending, bool stable)
 {
-    if (!grd_wrap_dim(self, dim, &dim) || !grd_check_ordered("sort", (grd_dtype)self->dtype))
+    if (!grd_wrap_dim(self, dim, &dim) || !check_real("Sort", self) || !grd_check_ordered("sort", (grd_dtype)self->dtype))
         return false;
     stable = stable || is_always_stable(self, descending);
     const struct grd_rank_block block = {
@@ -237,7 +243,7 @@ bool plan_sort(struct grd_plan *p, grd_tensor *self, int64_t dim, bool descendin
 bool plan_topk(struct grd_plan *p, grd_tensor *self, int64_t k, int64_t dim, bool largest, bool sorted)
 {
     (void)sorted; /* they always are */
-    if (!grd_wrap_dim(self, dim, &dim) || !grd_check_ordered("topk", (grd_dtype)self->dtype))
+    if (!grd_wrap_dim(self, dim, &dim) || !check_real("topk", self) || !grd_check_ordered("topk", (grd_dtype)self->dtype))
         return false;
     if (k < 0 || k > grd_size_along(self, dim))
         return grd_raise(GRD_ERROR_RUNTIME, "selected index k out of range");

@@ -134,7 +134,7 @@ grd_tensor *op_flatten(grd_tensor *self, int64_t start_dim, int64_t end_dim)
     if (!grd_wrap_dim(self, start_dim, &start_dim) || !grd_wrap_dim(self, end_dim, &end_dim))
         return grd_failed;
     if (start_dim > end_dim)
-        return grd_fail(GRD_ERROR_RUNTIME, "has invalid args: start_dim cannot come after end_dim");
+        return grd_fail(GRD_ERROR_RUNTIME, "flatten() has invalid args: start_dim cannot come after end_dim");
     if (self->ndim == 0)
         return grd_view(self, grd_dims(1));
     if (start_dim == end_dim)
@@ -149,7 +149,7 @@ static bool check_unflatten(grd_tensor *self, int64_t dim, grd_dims sizes, int64
 {
     int64_t size = grd_size_along(self, dim), product = 1, inferred = -1;
     if (sizes.n == 0)
-        return grd_raise(GRD_ERROR_RUNTIME, "sizes must be non-empty");
+        return grd_raise(GRD_ERROR_RUNTIME, "unflatten: sizes must be non-empty");
     if (!grd_check_ndim(self->ndim + sizes.n - 1))
         return false;
     bool fits = true;
@@ -165,7 +165,8 @@ static bool check_unflatten(grd_tensor *self, int64_t dim, grd_dims sizes, int64
     if (inferred >= 0 && fits && product != 0 && size % product == 0)
         ret_sizes[inferred] = size / product;
     else if (inferred >= 0 || !fits || product != size)
-        return grd_raise(GRD_ERROR_RUNTIME, "Provided sizes %s don't multiply up to the size of dim %lld (%lld) in the input tensor",
+        return grd_raise(GRD_ERROR_RUNTIME,
+                         "unflatten: Provided sizes %s don't multiply up to the size of dim %lld (%lld) in the input tensor",
                          grd_list_text(sizes), (long long)dim, (long long)size);
     return true;
 }
@@ -249,8 +250,8 @@ static bool wrap_each(int64_t ndim, grd_dims dims, const char *what, int64_t *re
         if (!grd_shape_wrap_dim(dims.data[i], ndim, &ret_dims[i]))
             return false;
         if (*ret_mask >> ret_dims[i] & 1)
-            return what == NULL ? grd_raise(GRD_ERROR_RUNTIME, "duplicate dims are not allowed.")
-                                : grd_raise(GRD_ERROR_RUNTIME, "repeated dim in `%s` (%s)", what, grd_list_text(dims));
+            return what == NULL ? grd_raise(GRD_ERROR_RUNTIME, "permute(): duplicate dims are not allowed.")
+                                : grd_raise(GRD_ERROR_RUNTIME, "movedim: repeated dim in `%s` (%s)", what, grd_list_text(dims));
         *ret_mask |= (uint64_t)1 << ret_dims[i];
     }
     return true;
@@ -261,7 +262,8 @@ static bool check_permutation(int64_t ndim, grd_dims dims, int64_t *ret_dims)
     uint64_t all;
     if (dims.n != ndim)
         return grd_raise(GRD_ERROR_RUNTIME,
-                         "number of dimensions in the tensor input does not match the length of the desired ordering of dimensions i.e. "
+                         "permute(): number of dimensions in the tensor input does not match the length of the desired ordering of "
+                         "dimensions i.e. "
                          "input.dim() = %lld is not equal to len(dims) = %lld",
                          (long long)ndim, (long long)dims.n);
     return wrap_each(ndim, dims, NULL, ret_dims, &all);
@@ -293,7 +295,7 @@ grd_tensor *op_movedim(grd_tensor *self, grd_dims source, grd_dims destination)
     if (source.n != destination.n)
         return grd_fail(
             GRD_ERROR_RUNTIME,
-            "Invalid source or destination dims: source (%s dims) should contain the same number of dims as destination (%s dims)",
+            "movedim: Invalid source or destination dims: source (%s dims) should contain the same number of dims as destination (%s dims)",
             grd_list_text(source), grd_list_text(destination));
     int64_t from[GRD_MAX_DIMS], to[GRD_MAX_DIMS], order[GRD_MAX_DIMS];
     uint64_t taken, placed;
@@ -349,8 +351,8 @@ static inline bool plan_expand(struct grd_view *v, grd_tensor *self, grd_dims si
         return false;
     if (size.n < self->ndim)
         return grd_raise(GRD_ERROR_RUNTIME,
-                         "tensor of size %s, size=%s: the number of sizes provided (%lld) must be greater or equal to the number of "
-                         "dimensions in the tensor (%d)",
+                         "expand(): tensor of size %s, size=%s: the number of sizes provided (%lld) must be greater or equal to the number "
+                         "of dimensions in the tensor (%d)",
                          grd_list_text(grd_sizes(self)), grd_list_text(size), (long long)size.n, self->ndim);
     int64_t numel = 1;
     bool large = false;
@@ -367,7 +369,7 @@ static inline bool plan_expand(struct grd_view *v, grd_tensor *self, grd_dims si
 
 static __attribute__((noinline, cold)) bool refuse_index(const grd_tensor *self, int64_t dim, int64_t index)
 {
-    return grd_raise(GRD_ERROR_INDEX, "index %lld out of range for tensor of size %s at dimension %lld", (long long)index,
+    return grd_raise(GRD_ERROR_INDEX, "select(): index %lld out of range for tensor of size %s at dimension %lld", (long long)index,
                      grd_list_text(grd_sizes(self)), (long long)dim);
 }
 
@@ -382,7 +384,7 @@ static inline bool wrap_index(const grd_tensor *self, int64_t dim, int64_t index
 static inline __attribute__((always_inline)) bool plan_select(struct grd_view *v, grd_tensor *self, int64_t dim, int64_t index)
 {
     if (self->ndim == 0)
-        return grd_raise(GRD_ERROR_INDEX, "cannot be applied to a 0-dim tensor.");
+        return grd_raise(GRD_ERROR_INDEX, "select() cannot be applied to a 0-dim tensor.");
     if (!grd_wrap_dim(self, dim, &dim) || !wrap_index(self, dim, index, &index))
         return false;
     const int64_t rest = (int64_t)self->ndim - 1;
@@ -429,7 +431,7 @@ static inline __attribute__((always_inline)) bool plan_slice(struct grd_view *v,
 {
     int64_t first, stride;
     if (self->ndim == 0)
-        return grd_raise(GRD_ERROR_INDEX, "cannot be applied to a 0-dim tensor.");
+        return grd_raise(GRD_ERROR_INDEX, "slice() cannot be applied to a 0-dim tensor.");
     if (!grd_wrap_dim(self, dim, &dim))
         return false;
     if (step == 0)
@@ -547,17 +549,17 @@ static bool plan_unbind(struct views *vs, grd_tensor *self, int64_t dim)
     return true;
 }
 
-static bool check_has_dims(const grd_tensor *self)
+static bool check_has_dims(const grd_tensor *self, const char *function)
 {
-    return self->ndim > 0 || grd_raise(GRD_ERROR_RUNTIME, "expects at least a 1-dimensional tensor");
+    return self->ndim > 0 || grd_raise(GRD_ERROR_RUNTIME, "%s expects at least a 1-dimensional tensor", function);
 }
 
 static bool plan_split(struct views *vs, grd_tensor *self, int64_t split_size, int64_t dim)
 {
-    if (!check_has_dims(self))
+    if (!check_has_dims(self, "split"))
         return false;
     if (split_size < 0)
-        return grd_raise(GRD_ERROR_RUNTIME, "expects split_size be non-negative, but got split_size=%lld", (long long)split_size);
+        return grd_raise(GRD_ERROR_RUNTIME, "split expects split_size be non-negative, but got split_size=%lld", (long long)split_size);
     if (!grd_wrap_dim(self, dim, &dim))
         return false;
     const int64_t size = self->sizes[dim];
@@ -572,18 +574,20 @@ static bool plan_split_with_sizes(struct views *vs, grd_tensor *self, grd_dims s
 {
     int64_t total = 0;
     bool overflow = false;
-    if (!check_has_dims(self) || !grd_wrap_dim(self, dim, &dim))
+    if (!check_has_dims(self, "split") || !grd_wrap_dim(self, dim, &dim))
         return false;
     for (int64_t i = 0; i < split_sizes.n; i++) {
         if (split_sizes.data[i] < 0)
-            return grd_raise(GRD_ERROR_RUNTIME, "expects split_sizes have only non-negative entries, but got split_sizes=%s",
+            return grd_raise(GRD_ERROR_RUNTIME,
+                             "split_with_sizes expects split_sizes have only non-negative entries, but got split_sizes=%s",
                              grd_list_text(split_sizes));
         overflow |= __builtin_add_overflow(total, split_sizes.data[i], &total);
     }
     if (overflow || total != self->sizes[dim])
-        return grd_raise(GRD_ERROR_RUNTIME,
-                         "expects split_sizes to sum exactly to %lld (input tensor's size at dimension %lld), but got split_sizes=%s",
-                         (long long)self->sizes[dim], (long long)dim, grd_list_text(split_sizes));
+        return grd_raise(
+            GRD_ERROR_RUNTIME,
+            "split_with_sizes expects split_sizes to sum exactly to %lld (input tensor's size at dimension %lld), but got split_sizes=%s",
+            (long long)self->sizes[dim], (long long)dim, grd_list_text(split_sizes));
     *vs = (struct views){.n = split_sizes.n, .dim = dim, .sizes = split_sizes.data};
     return true;
 }
@@ -591,10 +595,10 @@ static bool plan_split_with_sizes(struct views *vs, grd_tensor *self, grd_dims s
 grd_tensors op_chunk(grd_tensor *self, int64_t chunks, int64_t dim)
 {
     int64_t along, *sizes;
-    if (!check_has_dims(self))
+    if (!check_has_dims(self, "chunk"))
         return no_tensors;
     if (chunks <= 0)
-        grd_raise(GRD_ERROR_RUNTIME, "expects `chunks` to be greater than 0, got: %lld", (long long)chunks);
+        grd_raise(GRD_ERROR_RUNTIME, "chunk expects `chunks` to be greater than 0, got: %lld", (long long)chunks);
     if (grd_pending() || !grd_wrap_dim(self, dim, &along))
         return no_tensors;
     if (self->sizes[along] > 0)

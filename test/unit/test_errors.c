@@ -151,10 +151,10 @@ static void joined_shapes(void)
             "RuntimeError: cat: Sizes of tensors must match except in dimension 0. Expected size 3 but got size 5 "
             "for tensor number 1 in the list.");
     refused(grd_cat(grd_tensors(x, v)), "RuntimeError: cat: Tensors must have same number of dimensions: got 2 and 1");
-    refused(grd_cat((grd_tensors){0}), "ValueError: cat: expected a non-empty list of Tensors");
+    refused(grd_cat((grd_tensors){0}), "ValueError: cat: torch.cat(): expected a non-empty list of Tensors");
     refused(grd_stack(grd_tensors(x, y)),
-            "RuntimeError: stack: expects each tensor to be equal size, but got [2, 3] at entry 0 and [4, 5] at entry 1");
-    refused(grd_stack((grd_tensors){0}), "RuntimeError: stack: expects a non-empty TensorList");
+            "RuntimeError: stack: stack expects each tensor to be equal size, but got [2, 3] at entry 0 and [4, 5] at entry 1");
+    refused(grd_stack((grd_tensors){0}), "RuntimeError: stack: stack expects a non-empty TensorList");
 }
 
 static void view_shapes(void)
@@ -171,9 +171,9 @@ static void view_shapes(void)
     refused(grd_expand(x, grd_dims(-1, 2, 3)), "RuntimeError: expand: The expanded size of the tensor (-1) isn't allowed in a leading, "
                                                "non-existing dimension 0");
     refused(grd_expand(x, grd_dims(3)),
-            "RuntimeError: expand: tensor of size [2, 3], size=[3]: the number of sizes provided (1) must be greater or "
+            "RuntimeError: expand(): tensor of size [2, 3], size=[3]: the number of sizes provided (1) must be greater or "
             "equal to the number of dimensions in the tensor (2)");
-    refused(grd_permute(x, grd_dims(0, 0)), "RuntimeError: permute: duplicate dims are not allowed.");
+    refused(grd_permute(x, grd_dims(0, 0)), "RuntimeError: permute(): duplicate dims are not allowed.");
     refused(grd_as_strided(x, grd_dims(3, 3), grd_dims(1)), "RuntimeError: as_strided: mismatch in length of strides and shape");
     refused(grd_as_strided(x, grd_dims(3), grd_dims(3)),
             "RuntimeError: as_strided: setStorage: sizes [3], strides [3], storage offset 0, and itemsize 4 "
@@ -192,7 +192,7 @@ static void view_shapes(void)
 static void dtypes(void)
 {
     refused(grd_mean(ints),
-            "RuntimeError: mean: mean(): could not infer output dtype. Input dtype must be either a floating point or complex dtype. "
+            "RuntimeError: mean(): could not infer output dtype. Input dtype must be either a floating point or complex dtype. "
             "Got: Long");
     refused(grd_var(ints), "RuntimeError: var: std and var only support floating point and complex dtypes");
     refused(grd_bitwise_and(v, v), "NotImplementedError: bitwise_and: \"bitwise_and_cpu\" not implemented for 'Float'");
@@ -207,10 +207,10 @@ static void dtypes(void)
     refused(grd_neg(mask),
             "RuntimeError: neg: Negation, the `-` operator, on a bool tensor is not supported. If you are trying to invert a mask, "
             "use the `~` or `logical_not()` operator instead.");
-    refused(grd_where(x, x, x), "RuntimeError: where: expected condition to be a boolean tensor, but got a tensor with dtype Float");
+    refused(grd_where(x, x, x), "RuntimeError: where: where expected condition to be a boolean tensor, but got a tensor with dtype Float");
     refused(grd_dot(v, doubles), "RuntimeError: dot: expected both vectors to have same dtype, but found Float and Double");
     refused(grd_softmax(ints, 0), "NotImplementedError: softmax: \"softmax_cpu\" not implemented for 'Long'");
-    refused(grd_index_select(x, 0, one), "RuntimeError: index_select: Expected dtype int32/int64 for index but got: float32");
+    refused(grd_index_select(x, 0, one), "RuntimeError: index_select(): Expected dtype int32 or int64 for index, but got float32");
     refused(grd_gather(v, 0, v), "RuntimeError: gather: Expected dtype int32/int64 for index but got: float32");
     refused(grd_embedding(x, v),
             "RuntimeError: embedding: Expected tensor for argument #1 'indices' to have one of the following scalar types: Long, "
@@ -259,10 +259,10 @@ static void indices(void)
 {
     grd_tensor *two = grd_from_data((const int64_t[]){0, 2}, grd_dims(2), GRD_INT64);
     grd_tensor *negative = grd_from_data((const int64_t[]){0, -1}, grd_dims(2), GRD_INT64);
-    refused(grd_select(x, 0, 2), "IndexError: select: index 2 out of range for tensor of size [2, 3] at dimension 0");
+    refused(grd_select(x, 0, 2), "IndexError: select(): index 2 out of range for tensor of size [2, 3] at dimension 0");
     refused(grd_select(x, 0, INT64_MIN),
-            "IndexError: select: index -9223372036854775808 out of range for tensor of size [2, 3] at dimension 0");
-    refused(grd_select(grd_sum(v), 0, 0), "IndexError: select: cannot be applied to a 0-dim tensor.");
+            "IndexError: select(): index -9223372036854775808 out of range for tensor of size [2, 3] at dimension 0");
+    refused(grd_select(grd_sum(v), 0, 0), "IndexError: select() cannot be applied to a 0-dim tensor.");
     refused(grd_narrow(x, 0, 1, 2), "RuntimeError: narrow: start (1) + length (2) exceeds dimension size (2).");
     refused(grd_slice(x, .step = 0), "RuntimeError: slice: slice step must not be zero");
     refused(grd_index_select(x, 0, two), "IndexError: index_select: index out of range in self");
@@ -294,7 +294,7 @@ static void indices(void)
     refused(grd_nll_loss(x, ints), "ValueError: nll_loss: nll_loss_forward: Expected input batch_size (2) to match target batch_size (3).");
     refused(grd_one_hot(two, .num_classes = 2), "RuntimeError: one_hot: Class values must be smaller than num_classes.");
     refused(grd_max(grd_zeros(grd_dims(0))),
-            "RuntimeError: max: Expected reduction dim to be specified for input.numel() == 0. Specify the reduction "
+            "RuntimeError: max(): Expected reduction dim to be specified for input.numel() == 0. Specify the reduction "
             "dim with the 'dim' argument.");
 }
 

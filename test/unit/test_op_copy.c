@@ -139,7 +139,7 @@ static void test_errors(void **state)
     (void)state;
     grd_tensor *x = iota(grd_dims(2, 3)), *v = iota(grd_dims(3)), *zero = grd_scalar_tensor(grd_int(1));
     grd_cat((grd_tensors[]){{0}}[0]);
-    expect_error(GRD_ERROR_VALUE, "cat: expected a non-empty list of Tensors");
+    expect_error(GRD_ERROR_VALUE, "cat: torch.cat(): expected a non-empty list of Tensors");
     grd_cat(grd_tensors(x, v));
     expect_error(GRD_ERROR_RUNTIME, "cat: Tensors must have same number of dimensions: got 2 and 1");
     grd_cat(grd_tensors(x, grd_t(x)));
@@ -149,7 +149,7 @@ static void test_errors(void **state)
     grd_cat(grd_tensors(zero));
     expect_error(GRD_ERROR_RUNTIME, "cat: zero-dimensional tensor (at position 0) cannot be concatenated");
     grd_stack(grd_tensors(x, v));
-    expect_error(GRD_ERROR_RUNTIME, "stack: expects each tensor to be equal size, but got [2, 3] at entry 0 and [3] at entry 1");
+    expect_error(GRD_ERROR_RUNTIME, "stack: stack expects each tensor to be equal size, but got [2, 3] at entry 0 and [3] at entry 1");
     grd_copy_(v, x);
     expect_error(GRD_ERROR_RUNTIME, "copy: output with shape [3] doesn't match the broadcast shape [2, 3]");
     grd_roll(x, grd_dims(1, 2));

@@ -274,14 +274,14 @@ static void test_errors(void **state)
     grd_tensor *x = grd_ones(grd_dims(2, 3)), *none = grd_zeros(grd_dims(2, 0)), *whole = grd_ones(grd_dims(2), .dtype = GRD_INT64);
     grd_mean(whole);
     expect_error(GRD_ERROR_RUNTIME,
-                 "mean: mean(): could not infer output dtype. Input dtype must be either a floating point or complex dtype. Got: Long");
+                 "mean(): could not infer output dtype. Input dtype must be either a floating point or complex dtype. Got: Long");
     grd_max(none);
-    expect_error(GRD_ERROR_RUNTIME, "max: Expected reduction dim to be specified for input.numel() == 0. Specify the reduction dim with "
+    expect_error(GRD_ERROR_RUNTIME, "max(): Expected reduction dim to be specified for input.numel() == 0. Specify the reduction dim with "
                                     "the 'dim' argument.");
     grd_amax(none, .dim = grd_dims(1));
-    expect_error(GRD_ERROR_INDEX, "amax: Expected reduction dim 1 to have non-zero size.");
+    expect_error(GRD_ERROR_INDEX, "amax(): Expected reduction dim 1 to have non-zero size.");
     grd_argmax(none);
-    expect_error(GRD_ERROR_INDEX, "argmax: Expected reduction dim to be specified for input.numel() == 0.");
+    expect_error(GRD_ERROR_INDEX, "argmax(): Expected reduction dim to be specified for input.numel() == 0.");
     grd_sum(x, .dim = grd_dims(0, 0));
     expect_error(GRD_ERROR_RUNTIME, "sum: dim 0 appears multiple times in the list of dims");
     grd_sum(x, .dim = grd_dims(2));
@@ -289,7 +289,7 @@ static void test_errors(void **state)
     grd_var(whole);
     expect_error(GRD_ERROR_RUNTIME, "var: std and var only support floating point and complex dtypes");
     grd_argmax(grd_ones(grd_dims(2), .dtype = GRD_BOOL));
-    expect_error(GRD_ERROR_RUNTIME, "argmax: argmax(): does not support bool input");
+    expect_error(GRD_ERROR_RUNTIME, "argmax(): does not support bool input");
     grd_norm(none, .p = grd_float(INFINITY));
     expect_error(GRD_ERROR_RUNTIME,
                  "norm: linalg.vector_norm cannot compute the inf norm on an empty tensor because the operation does not have an identity");

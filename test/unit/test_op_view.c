@@ -115,9 +115,9 @@ static void test_errors(void **state)
     grd_transpose(x, 0, 2);
     expect_error(GRD_ERROR_INDEX, "transpose: Dimension out of range (expected to be in range of [-2, 1], but got 2)");
     grd_permute(x, grd_dims(0, 0));
-    expect_error(GRD_ERROR_RUNTIME, "permute: duplicate dims are not allowed.");
+    expect_error(GRD_ERROR_RUNTIME, "permute(): duplicate dims are not allowed.");
     grd_select(v, 0, 5);
-    expect_error(GRD_ERROR_INDEX, "select: index 5 out of range for tensor of size [3] at dimension 0");
+    expect_error(GRD_ERROR_INDEX, "select(): index 5 out of range for tensor of size [3] at dimension 0");
     grd_slice(v, .step = 0);
     expect_error(GRD_ERROR_RUNTIME, "slice: slice step must not be zero");
     grd_narrow(v, 0, 2, 3);
@@ -130,7 +130,7 @@ static void test_errors(void **state)
     expect_error(GRD_ERROR_RUNTIME, "split: split_size can only be 0 if dimension size is 0, but got dimension size of 3");
     grd_split_with_sizes(v, grd_dims(1, 1));
     expect_error(GRD_ERROR_RUNTIME,
-                 "split_with_sizes: expects split_sizes to sum exactly to 3 (input tensor's size at dimension 0), but got "
+                 "split_with_sizes: split_with_sizes expects split_sizes to sum exactly to 3 (input tensor's size at dimension 0), but got "
                  "split_sizes=[1, 1]");
     grd_diagonal(x, .dim1 = 1);
     expect_error(GRD_ERROR_RUNTIME, "diagonal: diagonal dimensions cannot be identical 1, 1");

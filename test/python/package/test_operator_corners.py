@@ -355,6 +355,77 @@ def test_words_of_refusals():
     assert caught(lambda: torch.norm(torch.ones(3), p="q")) == ("RuntimeError", 'linalg.matrix_norm: Order q not supported. It must be "fro" or "nuc".')
 
 
+def sizes_that_do_not_fit(t):
+    x, v = t.ones(2, 3), t.ones(3)
+    return [lambda: t.outer(x, v), lambda: t.outer(v, x), lambda: t.tril(v), lambda: t.triu(v), lambda: t.cat([]), lambda: t.stack([]), lambda: t.stack([x, v]),
+            lambda: x.flatten(1, 0), lambda: x.unflatten(1, ()), lambda: x.unflatten(1, (2, 2)), lambda: x.permute(0, 0), lambda: x.movedim((0, 0), (0, 1)),
+            lambda: x.movedim((0, 1), (0,)), lambda: x.select(0, 5), lambda: t.tensor(1.0).select(0, 0), lambda: t.tensor(1.0).split(1), lambda: v.split(-1),
+            lambda: v.split([1, 1]), lambda: v.split([-1, 4]), lambda: t.tensor(1.0).chunk(2), lambda: v.chunk(0), lambda: t.repeat_interleave(v, -1),
+            lambda: t.index_select(t.tensor(1.0), 0, t.tensor([0, 0])), lambda: t.index_select(x, 0, t.tensor([[0]]))]
+
+
+def dtypes_that_do_not_fit(t):
+    x, v, whole = t.ones(2, 3), t.ones(3), t.tensor([0, 1])
+    c, double = t.ones(2, dtype=t.complex64), t.ones(3, dtype=t.float64)
+    return [lambda: ~x, lambda: ~c, lambda: x.bitwise_not(), lambda: c.sign(), lambda: c.sign_(), lambda: c.isposinf(), lambda: c.isneginf(), lambda: t.special.entr(c),
+            lambda: t.special.i0e(c), lambda: t.special.bessel_j0(c), lambda: t.complex(v, double), lambda: t.complex(whole, whole), lambda: t.complex(v, whole),
+            lambda: t.polar(v, double), lambda: t.repeat_interleave(v), lambda: t.repeat_interleave(v, v), lambda: t.where(x, x, x), lambda: x.masked_fill(x, 0),
+            lambda: x.masked_scatter(x, x), lambda: whole.uniform_(), lambda: t.bincount(v), lambda: t.bincount(x), lambda: t.bincount(whole > 0), lambda: t.bincount(c)]
+
+
+def extremes_of_nothing(t):
+    none, rows = t.ones(0), t.ones(2, 0)
+    return [lambda: none.max(), lambda: none.min(), lambda: none.amax(), lambda: none.argmin(), lambda: rows.max(1), lambda: rows.amin(1), lambda: rows.argmax(1),
+            lambda: none.aminmax()]
+
+
+def equations(t):
+    x, v = t.ones(2, 3), t.ones(3)
+    terms = [("ij,jk,kl", x, x), ("ij", x, x), ("ij,jk", x, x), ("ijk", x), ("...ijk", x), ("i?", x), ("ij->?", x), ("ij->ii", x), ("ij->k", x), ("ii", x), ("i,i", v, v[:2])]
+    return [lambda term=term: t.einsum(*term) for term in terms]
+
+
+def copies_by_index(t):
+    x, v, two = t.ones(2, 3), t.ones(3), t.tensor([0, 1])
+    calls = [(0, t.tensor([[0, 1], [1, 0]]), x), (0, two, t.tensor(1.0)), (0, two, v), (0, v[:2], x), (0, two, x.double()), (0, two, t.ones(3, 3))]
+    return [lambda call=call: x.index_copy(*call) for call in calls]
+
+
+def searches(t):
+    x, v = t.ones(2, 3), t.ones(3)
+    return [lambda: t.searchsorted(v[0], v), lambda: t.searchsorted(x, v), lambda: t.searchsorted(v, v, side="q"), lambda: t.searchsorted(v, v, side="left", right=True),
+            lambda: t.searchsorted(v, v, sorter=v)]
+
+
+@pytest.mark.parametrize("calls", [sizes_that_do_not_fit, dtypes_that_do_not_fit, extremes_of_nothing, equations, copies_by_index, searches], ids=lambda calls: calls.__name__)
+def test_words_are_those_of_pytorch(calls):
+    same(lambda t: [caught(call) for call in calls(t)])
+
+
+def test_words_that_say_more_than_those_of_pytorch():
+    x, v, rows = torch.ones(2, 3), torch.ones(3), torch.ones(2, 0)
+    c, double = torch.ones(2, dtype=torch.complex64), torch.ones(3, dtype=torch.float64)
+    refusals = {
+        "index_select(): Expected dtype int32 or int64 for index, but got float32": lambda: x.index_select(0, v),
+        "masked_select: expected BoolTensor for mask, but got mask with dtype float": lambda: x.masked_select(x),
+        "scatter(): Expected self.dtype to be equal to src.dtype, but got float32 and float64": lambda: v.scatter(0, torch.tensor([0]), double),
+        "both dimension lists should have same length, got 1 and 2": lambda: torch.tensordot(x, x, ([0], [0, 1])),
+        "torch.meshgrid: Expected 0D or 1D tensor in the tensor list but got: 2 dimensions": lambda: torch.meshgrid(x, v, indexing="ij"),
+        "dot: expected both vectors to have same dtype, but found Float and Double": lambda: torch.dot(v, double),
+        "torch.searchsorted(): boundary and sorter must have the same size, but got boundary tensor [3] and got sorter tensor [1]":
+            lambda: torch.searchsorted(v, v, sorter=torch.tensor([0])),
+        "index_copy_(): Source/destination tensor must have same slice shapes. Destination slice shape: [2, 4] at dimension 1 "
+        "and source slice shape: [2, 5] at dimension 1.": lambda: torch.ones(2, 3, 4).index_copy(1, torch.tensor([0, 1]), torch.ones(2, 2, 5)),
+        "Sort does not support complex dtypes on CPU": c.sort,
+        "topk does not support complex dtypes on CPU": lambda: c.topk(1),
+        "permute(): number of dimensions in the tensor input does not match the length of the desired ordering of dimensions "
+        "i.e. input.dim() = 2 is not equal to len(dims) = 1": lambda: x.permute(0),
+    }
+    assert [caught(call) for call in refusals.values()] == [("RuntimeError", text) for text in refusals]
+    assert caught(rows.aminmax, dim=1) == ("IndexError", "aminmax(): Expected reduction dim 1 to have non-zero size.")
+    assert caught(rows.aminmax, dim=5) == ("IndexError", "Dimension out of range (expected to be in range of [-2, 1], but got 5)")
+
+
 def test_order_of_dimensions():
     def program(t):
         x, shifted = t.ones(2, 3, 5, 7), t.ones(2, 3, 5, 7).permute(2, 0, 3, 1)
