@@ -380,6 +380,8 @@ grd_tensor *op_cross(grd_tensor *out, grd_tensor *self, grd_tensor *other, grd_s
 {
     if (self->ndim != other->ndim)
         return grd_fail(GRD_ERROR_RUNTIME, "linalg.cross: inputs must have the same number of dimensions.");
+    if (self->dtype == GRD_BOOL)
+        return grd_fail_no_kernel("cross", GRD_BOOL);
     const int64_t given = dim.kind == GRD_SCALAR_NONE ? dimension_of_three(self) : grd_scalar_int64(dim);
     int64_t along;
     if (grd_pending() || !grd_wrap_dim(self, given, &along))

@@ -181,8 +181,9 @@ static bool check_range_dtype(const char *name, grd_dtype dtype, bool complex_to
 static bool plan_steps(struct grd_plan *p, grd_scalar start, grd_scalar end, grd_scalar step, grd_dtype dtype, grd_device device,
                        bool requires_grad, bool closed)
 {
-    const double a = grd_scalar_double(start), b = grd_scalar_double(end), by = grd_scalar_double(step);
-    if (!check_range_dtype(p->op->name, dtype, false) || !check_range(a, b, by))
+    double a, b, by;
+    if (!grd_scalar_write(start, GRD_FLOAT64, &a) || !grd_scalar_write(end, GRD_FLOAT64, &b) || !grd_scalar_write(step, GRD_FLOAT64, &by) ||
+        !check_range_dtype(p->op->name, dtype, false) || !check_range(a, b, by))
         return false;
     struct range *r = (struct range *)p->state;
     *r = (struct range){.made = GRD_FLOAT64, .parts = 1, .from_start = true, .start = {grd_float(a)}, .step = {grd_float(by)}};

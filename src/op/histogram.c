@@ -24,9 +24,12 @@ grd_tensor *grd_histogram_edges(grd_tensor *self, int64_t bins, grd_scalar low, 
     if (bins <= 0)
         return grd_fail(GRD_ERROR_RUNTIME, "torch.histogram(): bins must be > 0, but got %lld for dimension %lld", (long long)bins,
                         (long long)(is_histc ? 0 : dimension));
-    if (given && !(is_histc && grd_scalar_double(low) == grd_scalar_double(high))) {
-        ends[0] = grd_scalar_double(low);
-        ends[1] = grd_scalar_double(high);
+    double bounds[2] = {0, 0};
+    if (given && (!grd_scalar_write(low, GRD_FLOAT64, &bounds[0]) || !grd_scalar_write(high, GRD_FLOAT64, &bounds[1])))
+        return grd_failed;
+    if (given && !(is_histc && bounds[0] == bounds[1])) {
+        ends[0] = bounds[0];
+        ends[1] = bounds[1];
     } else if (!grd_pending() && self->numel > 0) {
         if (!is_histc && grd_kernels->histogram[self->dtype] == NULL)
             return grd_fail(GRD_ERROR_NOT_IMPLEMENTED, "\"histogramdd\" not implemented for '%s'",

@@ -130,6 +130,9 @@ static bool plan_product(struct grd_plan *p, grd_tensor *self, grd_tensor *a, gr
         return false;
     if (!grd_product_exists(x->dtype))
         return grd_raise_no_kernel(name, x->dtype);
+    double factor[2];
+    if (!grd_scalar_write(alpha, x->dtype, factor) || !grd_scalar_write(beta, x->dtype, factor))
+        return false;
     if (grd_category_of(x->dtype) == GRD_CATEGORY_INTEGER) {
         alpha = grd_int(grd_scalar_int64(alpha));
         beta = grd_int(grd_scalar_int64(beta));
@@ -451,6 +454,8 @@ static bool check_outer_factor(const char *name, grd_scalar factor, grd_dtype dt
 {
     if (factor.kind == GRD_SCALAR_COMPLEX && !grd_dtype_is_complex(dtype))
         return grd_raise(GRD_ERROR_RUNTIME, "For non-complex input tensors, argument %s must not be a complex number.", name);
+    if (factor.kind == GRD_SCALAR_BOOL && dtype != GRD_BOOL)
+        return grd_raise(GRD_ERROR_RUNTIME, "Boolean %s only supported for Boolean results.", name);
     return factor.kind != GRD_SCALAR_FLOAT || !grd_dtype_is_integral(dtype) ||
            grd_raise(GRD_ERROR_RUNTIME, "For integral input tensors, argument %s must not be a floating point number.", name);
 }

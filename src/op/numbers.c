@@ -61,6 +61,8 @@ grd_tensor *op_float_power(grd_tensor *out, grd_tensor *self, grd_tensor *expone
 
 grd_tensor *op_heaviside(grd_tensor *out, grd_tensor *self, grd_tensor *values)
 {
+    if (grd_dtype_is_complex((grd_dtype)self->dtype) || grd_dtype_is_complex((grd_dtype)values->dtype))
+        return grd_fail(GRD_ERROR_RUNTIME, "heaviside is not yet implemented for complex tensors.");
     if (self->dtype != values->dtype)
         return grd_fail(GRD_ERROR_RUNTIME, "heaviside is not yet implemented for tensors with different dtypes.");
     if (!grd_out_check_inputs(out, grd_tensors(self, values)))
@@ -183,20 +185,22 @@ grd_tensor *op_logaddexp2(grd_tensor *out, grd_tensor *self, grd_tensor *other)
 
 /* ---- Angles ---------------------------------------------------------------------------------------------------------------------- */
 
-static grd_tensor *times(grd_tensor *out, grd_tensor *self, double factor)
+static grd_tensor *times(grd_tensor *out, grd_tensor *self, double factor, const char *function)
 {
+    if (grd_dtype_is_complex((grd_dtype)self->dtype))
+        return grd_fail(GRD_ERROR_RUNTIME, "%s is not supported for complex tensors.", function);
     grd_tensor *product = grd_mul_scalar(self, grd_float(factor));
     return grd_composite_finish(out, self, out == NULL ? grd_composite_like(product, self) : product);
 }
 
 grd_tensor *op_rad2deg(grd_tensor *out, grd_tensor *self)
 {
-    return times(out, self, 57.295779513082320877);
+    return times(out, self, 57.295779513082320877, "rad2deg");
 }
 
 grd_tensor *op_deg2rad(grd_tensor *out, grd_tensor *self)
 {
-    return times(out, self, 0.017453292519943295769);
+    return times(out, self, 0.017453292519943295769, "deg2rad");
 }
 
 /* Also of -0 and of NaN. */

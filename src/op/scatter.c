@@ -172,8 +172,14 @@ bool plan_index_fill(struct grd_plan *p, grd_tensor *self, int64_t dim, grd_tens
 {
     if (value.kind == GRD_SCALAR_COMPLEX && grd_category_of((grd_dtype)self->dtype) != GRD_CATEGORY_COMPLEX)
         return grd_raise(GRD_ERROR_RUNTIME, "Converting complex Scalar to non-complex type is not supported");
-    if (!grd_wrap_dim(self, dim, &dim) || !grd_check_index_vector(index) || !grd_check_index_dtype(index) ||
-        !grd_check_repeated_out(p->out, "index_fill_", "tensor[mask] = scalar"))
+    if (!grd_wrap_dim(self, dim, &dim))
+        return false;
+    if (!grd_is_index_dtype(index))
+        return grd_raise(GRD_ERROR_INDEX, "index_fill_(): Expected dtype int32/int64 for index, but got %s",
+                         grd_dtype_name((grd_dtype)index->dtype));
+    if (index->ndim > 1)
+        return grd_raise(GRD_ERROR_RUNTIME, "Index has to be a vector/scalar");
+    if (!grd_check_repeated_out(p->out, "index_fill_", "tensor[mask] = scalar"))
         return false;
     struct grd_indexed_plan indexed = {.kernel = grd_kernel_of_size(grd_kernels->index->scatter, self),
                                        .slices = true,

@@ -108,7 +108,11 @@ bool plan_isin(struct grd_plan *p, grd_tensor *elements, grd_tensor *test_elemen
     (void)assume_unique; /* would gain nothing */
     const grd_dtype dtype = grd_result_type((grd_tensor *const[]){elements, test_elements}, 2);
     const int64_t n = test_elements->numel;
-    if (dtype == GRD_DTYPE_NONE || !grd_check_ordered("isin", dtype))
+    if (dtype == GRD_DTYPE_NONE)
+        return false;
+    if (grd_dtype_is_complex(dtype))
+        return grd_raise(GRD_ERROR_RUNTIME, "Unsupported input type encountered for isin(): %s", grd_dtype_type_name(dtype));
+    if (!grd_check_ordered("isin", dtype))
         return false;
     if (!grd_is_few(n))
         grd_plan_scratch(p, (double)n * (sizeof(double) + sizeof(int64_t)) +

@@ -397,7 +397,25 @@ def searches(t):
             lambda: t.searchsorted(v, v, sorter=v)]
 
 
-@pytest.mark.parametrize("calls", [sizes_that_do_not_fit, dtypes_that_do_not_fit, extremes_of_nothing, equations, copies_by_index, searches], ids=lambda calls: calls.__name__)
+def numbers_that_do_not_fit(t):
+    """Complex numbers where the result is real, and others beyond the dtype: no part of them is left out."""
+    x, bytes_ = t.ones(2, 3), t.ones(2, 2, dtype=t.uint8)
+    return [lambda: t.addmm(x, x[:, :2], x, alpha=1j), lambda: t.addmm(x, x[:, :2], x, beta=1j), lambda: t.addmv(x[:, 0], x, x[0], alpha=1j),
+            lambda: t.baddbmm(x, x[None, :, :2], x[None], alpha=1j), lambda: t.addbmm(x, x[None, :, :2], x[None], beta=1j), lambda: t.addmm(x, x[:, :2], x, alpha=1e300),
+            lambda: t.addmm(bytes_, bytes_, bytes_, alpha=300), lambda: t.addr(x, x[:, 0], x[0], alpha=True), lambda: t.addr(x, x[:, 0], x[0], beta=False),
+            lambda: t.arange(1j, 2), lambda: t.arange(1, 2j), lambda: t.arange(1, 2, 1j), lambda: x.histc(min=1j), lambda: x.histc(max=1j), lambda: t.dist(x, x, 1j),
+            lambda: x.norm(1j), lambda: t.linalg.vector_norm(x, 1j)]
+
+
+def dtypes_of_results_that_do_not_fit(t):
+    x, c = t.ones(2, 3), t.ones(2, dtype=t.complex64)
+    return [lambda: x.norm(dtype=t.int64), lambda: x.norm(dtype=t.float16), lambda: x.norm(dtype=t.complex64), lambda: c.norm(dtype=t.float32), lambda: x.nanmean(dtype=t.int64),
+            lambda: c.deg2rad(), lambda: c.rad2deg(), lambda: t.heaviside(c, c), lambda: t.isin(c, c), lambda: (x > 0).mvlgamma(1), lambda: t.polar(x.long(), x.long()),
+            lambda: x.index_fill(0, t.tensor([[0, 1]]), 1)]
+
+
+@pytest.mark.parametrize("calls", [sizes_that_do_not_fit, dtypes_that_do_not_fit, extremes_of_nothing, equations, copies_by_index, searches, numbers_that_do_not_fit,
+                                   dtypes_of_results_that_do_not_fit], ids=lambda calls: calls.__name__)
 def test_words_are_those_of_pytorch(calls):
     same(lambda t: [caught(call) for call in calls(t)])
 
@@ -422,6 +440,8 @@ def test_words_that_say_more_than_those_of_pytorch():
         "i.e. input.dim() = 2 is not equal to len(dims) = 1": lambda: x.permute(0),
     }
     assert [caught(call) for call in refusals.values()] == [("RuntimeError", text) for text in refusals]
+    assert caught(x.index_fill, 0, v, 1) == ("IndexError", "index_fill_(): Expected dtype int32/int64 for index, but got float32")
+    assert caught(torch.cross, x > 0, x > 0) == ("NotImplementedError", "\"cross_cpu\" not implemented for 'Bool'")
     assert caught(rows.aminmax, dim=1) == ("IndexError", "aminmax(): Expected reduction dim 1 to have non-zero size.")
     assert caught(rows.aminmax, dim=5) == ("IndexError", "Dimension out of range (expected to be in range of [-2, 1], but got 5)")
 
