@@ -10,8 +10,7 @@ static bool check_vector(const grd_tensor *vector, const grd_tensor *input, cons
                      (long long)vector->numel);
 }
 
-/* The parameters have the input's dtype; beside one of a half type all may be float32. */
-static bool check_dtypes(const grd_tensor *input, const grd_tensor *const *parameters, int n)
+bool grd_check_parameter_dtypes(const grd_tensor *input, const grd_tensor *const *parameters, int n)
 {
     const grd_tensor *first = NULL;
     const bool half = input->dtype == GRD_FLOAT16 || input->dtype == GRD_BFLOAT16;
@@ -31,17 +30,23 @@ static bool check_dtypes(const grd_tensor *input, const grd_tensor *const *param
     return true;
 }
 
+/* `own`: the statistics that are used are the input's. */
+static bool check_statistics(const grd_tensor *running_mean, const grd_tensor *running_var, bool own)
+{
+    if (own && (running_mean == NULL) != (running_var == NULL))
+        return grd_raise(GRD_ERROR_VALUE, "running_mean and running_var must either both be None or neither be None");
+    return own || (running_mean != NULL && running_var != NULL) ||
+           grd_raise(GRD_ERROR_RUNTIME, "%s must be defined in evaluation mode", running_mean == NULL ? "running_mean" : "running_var");
+}
+
 bool grd_check_batch_norm(const grd_tensor *input, const grd_tensor *running_mean, const grd_tensor *running_var, const grd_tensor *weight,
                           const grd_tensor *bias, bool own)
 {
     if (input->ndim < 2)
         return grd_raise(GRD_ERROR_RUNTIME, "Expected at least 2 dimensions for input tensor but received %d", input->ndim);
-    if (!check_vector(running_mean, input, "running_mean") || !check_vector(running_var, input, "running_var"))
-        return false;
-    if ((running_mean == NULL) != (running_var == NULL) || (running_mean == NULL && !own))
-        return grd_raise(GRD_ERROR_RUNTIME, "Expected running_mean and running_var to be defined");
-    return check_vector(weight, input, "weight") && check_vector(bias, input, "bias") &&
-           check_dtypes(input, (const grd_tensor *const[]){weight, bias, running_mean, running_var}, 4);
+    return check_vector(running_mean, input, "running_mean") && check_vector(running_var, input, "running_var") &&
+           check_statistics(running_mean, running_var, own) && check_vector(weight, input, "weight") && check_vector(bias, input, "bias") &&
+           grd_check_parameter_dtypes(input, (const grd_tensor *const[]){weight, bias, running_mean, running_var}, 4);
 }
 
 /* The running statistics take the averages of what `samples` samples have each for themselves, samples * channels. */
@@ -89,9 +94,11 @@ grd_tensor *op_batch_norm(grd_tensor *input, grd_tensor *running_mean, grd_tenso
 void op_native_batch_norm(grd_tensor *input, grd_tensor *weight, grd_tensor *bias, grd_tensor *running_mean, grd_tensor *running_var,
                           bool training, double momentum, double eps, grd_tensor **ret)
 {
+    ret[0] = ret[1] = ret[2] = grd_failed;
+    if (!check_statistics(running_mean, running_var, training))
+        return;
     const grd_hidden_native_batch_norm_result made = normalised(input, running_mean, running_var, weight, bias, training, momentum, eps);
     ret[0] = made.output;
-    ret[1] = ret[2] = grd_failed;
     if (grd_pending())
         return;
     const grd_tensor *parameter = weight != NULL ? weight : bias != NULL ? bias : running_mean != NULL ? running_mean : input;
@@ -115,6 +122,8 @@ static grd_tensor *for_each_sample(grd_tensor *vector, int64_t samples)
 grd_tensor *op_instance_norm(grd_tensor *input, grd_tensor *running_mean, grd_tensor *running_var, grd_tensor *weight, grd_tensor *bias,
                              bool use_input_stats, double momentum, double eps)
 {
+    if (!use_input_stats && (running_mean == NULL || running_var == NULL))
+        return grd_fail(GRD_ERROR_RUNTIME, "Expected running_mean and running_var to be defined when use_input_stats is false");
     if (!grd_check_batch_norm(input, running_mean, running_var, weight, bias, use_input_stats))
         return grd_failed;
     if (input->ndim < 3)

@@ -138,9 +138,11 @@ bool grd_bilinear_check(const grd_tensor *input1, const grd_tensor *input2, cons
 /* RuntimeError: the last sizes of the input, or those of a weight that is not NULL, are others. */
 bool grd_layer_norm_check(const grd_tensor *input, grd_dims shape, const grd_tensor *weight);
 /* RuntimeError: fewer than 2 dimensions, statistics, weights or biases that are not one for each channel or of another dtype, or no statistics where they are
- * not the input's `own`. */
+ * not the input's `own`. ValueError: one of two statistics. */
 bool grd_check_batch_norm(const grd_tensor *input, const grd_tensor *running_mean, const grd_tensor *running_var, const grd_tensor *weight,
                           const grd_tensor *bias, bool own);
+/* RuntimeError: one of n parameters, each of which may be NULL, has another dtype than the input. Beside one of a half type all may be float32. */
+bool grd_check_parameter_dtypes(const grd_tensor *input, const grd_tensor *const *parameters, int n);
 /* RuntimeError: fewer than 2 dimensions, or channels, dimension 1, that do not divide into so many groups. */
 bool grd_check_groups(const grd_tensor *input, int64_t num_groups);
 /* Sizes [samples, groups, elements of a group] of the same elements. */

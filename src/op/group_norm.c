@@ -60,7 +60,8 @@ static bool plan_groups(struct grd_plan *p, const grd_tensor *input, int64_t num
 bool plan_hidden_group_norm(struct grd_plan *p, grd_tensor *input, int64_t num_groups, grd_tensor *weight, grd_tensor *bias, double eps)
 {
     const grd_dtype dtype = grd_lines_dtype((grd_dtype)input->dtype);
-    return plan_groups(p, input, num_groups, weight, bias, eps) && grd_plan_reads_as(p, input, dtype) &&
+    return grd_check_parameter_dtypes(input, (const grd_tensor *const[]){weight, bias}, 2) &&
+           plan_groups(p, input, num_groups, weight, bias, eps) && grd_plan_reads_as(p, input, dtype) &&
            grd_plan_reads_as(p, weight, dtype) && grd_plan_reads_as(p, bias, dtype);
 }
 

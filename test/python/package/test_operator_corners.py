@@ -414,8 +414,16 @@ def dtypes_of_results_that_do_not_fit(t):
             lambda: x.index_fill(0, t.tensor([[0, 1]]), 1)]
 
 
+def parameters_of_norms(t):
+    x, v, nn = t.ones(5, 5, 5), t.ones(5), t.nn.functional
+    calls = [(x.double(), v, v), (x, v.double(), v), (x, v, v.double()), (x, None, v.half()), (x.half(), v.half(), v), (x.half(), v, v.half()), (x.bfloat16(), v.half(), v)]
+    return [*(lambda call=call: nn.group_norm(call[0], 5, *call[1:]) for call in calls),
+            *(lambda training=training, given=given: nn.batch_norm(x, *given, training=training) for training in (False, True) for given in ((None, v), (v, None))),
+            lambda: t.native_batch_norm(x, v, v, None, v, True, 0.5, 0.6), lambda: nn.instance_norm(x, v, None), lambda: nn.instance_norm(x, None, v, use_input_stats=False)]
+
+
 @pytest.mark.parametrize("calls", [sizes_that_do_not_fit, dtypes_that_do_not_fit, extremes_of_nothing, equations, copies_by_index, searches, numbers_that_do_not_fit,
-                                   dtypes_of_results_that_do_not_fit], ids=lambda calls: calls.__name__)
+                                   dtypes_of_results_that_do_not_fit, parameters_of_norms], ids=lambda calls: calls.__name__)
 def test_words_are_those_of_pytorch(calls):
     same(lambda t: [caught(call) for call in calls(t)])
 
@@ -454,5 +462,14 @@ def test_order_of_dimensions():
         formats = [t.contiguous_format, t.channels_last]
         found += [one.dim_order(ambiguity_check=formats) for one in (x, channels, ones)]
         return found, [caught(one.dim_order, ambiguity_check=check) for one, check in ((ones, True), (rows, True), (rows, formats), (x, "no"), (x, ["no"]))]
+
+    same(program)
+
+
+def test_old_order_of_arguments_of_embedding_bag():
+    def program(t):
+        rows, bags = t.tensor([[1.0, 2.0], [3.0, 4.0]]), t.tensor([[0, 1], [1, 1]])
+        with pytest.warns(UserWarning, match="Argument order of nn.functional.embedding_bag was changed"):
+            return t.nn.functional.embedding_bag(rows, bags, mode="sum")
 
     same(program)

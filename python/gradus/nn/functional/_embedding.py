@@ -1,6 +1,8 @@
 """Rows of a table."""
 from __future__ import annotations
 
+import warnings
+
 import gradus
 from gradus import _C
 
@@ -52,6 +54,10 @@ def embedding_bag(input, weight, offsets=None, max_norm=None, norm_type=2, scale
     [[2.0, 3.0]]
     """
     require("embedding_bag", "Tensor", input=input, weight=weight)
+    if weight.dtype == gradus.int64 and input.is_floating_point():
+        warnings.warn("Argument order of nn.functional.embedding_bag was changed. Usage `embedding_bag(weight, input, ...)` is deprecated, and should now be "
+                      "`embedding_bag(input, weight, ...)`.", stacklevel=2)
+        weight, input = input, weight
     if per_sample_weights is not None and input.size() != per_sample_weights.size():
         raise ValueError(f"embedding_bag: If per_sample_weights ({per_sample_weights.shape}) is not None, then it must have the same shape as the "
                          f"input ({input.shape})")
