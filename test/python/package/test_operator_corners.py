@@ -473,3 +473,18 @@ def test_old_order_of_arguments_of_embedding_bag():
             return t.nn.functional.embedding_bag(rows, bags, mode="sum")
 
     same(program)
+
+
+def test_arguments_that_pytorch_does_not_take():
+    """Rows of docs/differences.md."""
+    x, mask, whole = torch.tensor([[1.0, 2.0, 4.0]]), torch.tensor([True, False, True]), torch.tensor([1, 2, 3])
+    half = torch.tensor([[0.0, 0.0], [3.0, 4.0]], dtype=torch.float16)
+    assert torch.full(2, 0.5).tolist() == [0.5, 0.5] and torch.flip(x, dims=1).tolist() == [[4.0, 2.0, 1.0]]
+    out = torch.empty(0)
+    assert torch.flip(x, [1], out=out) is out and out.tolist() == [[4.0, 2.0, 1.0]]
+    assert mask.topk(2).values.tolist() == [True, True] and mask.kthvalue(1).values.item() is False and mask.median().item() is True
+    assert torch.isin(mask, torch.tensor([True])).tolist() == mask.tolist()
+    assert torch.nn.functional.hardshrink(whole, 2).tolist() == [0, 0, 3] and torch.cdist(half, half).tolist() == [[0.0, 5.0], [5.0, 0.0]]
+    assert torch.lerp(whole, whole + 2, 0.5).tolist() == [2.0, 3.0, 4.0]
+    product = torch.cross(whole, x[0], dim=0)
+    assert product.dtype is torch.float32 and product.tolist() == [2.0, -1.0, 0.0]
