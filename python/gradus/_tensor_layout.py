@@ -36,7 +36,7 @@ def dim_order(self, *, ambiguity_check=False):
     Args:
         ambiguity_check (bool or list of memory_format, optional): raise where several orders are right, unless exactly one of the formats fits.
 
-    >>> gradus.empty(2, 3, 5, 7).transpose(1, 2).dim_order()
+    >>> torch.empty(2, 3, 5, 7).transpose(1, 2).dim_order()
     (0, 2, 1, 3)
     """
     formats = [] if isinstance(ambiguity_check, bool) else ambiguity_check
