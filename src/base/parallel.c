@@ -14,9 +14,6 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <time.h>
-#if defined(__x86_64__)
-#include <immintrin.h>
-#endif
 
 #include "base/cpu.h"
 #include "base/error.h"
@@ -62,15 +59,6 @@ static struct {
 
 static atomic_bool busy; /* a caller owns the pool */
 static atomic_int wanted_threads;
-
-static inline void relax(void)
-{
-#if defined(__x86_64__)
-    _mm_pause();
-#elif defined(__aarch64__)
-    __asm__ volatile("yield");
-#endif
-}
 
 /* ---- How many threads --------------------------------------------------------------------------------------------- */
 
@@ -160,7 +148,7 @@ static void wait_awake(condition *holds, void *context)
         for (int i = 0; i < LOOKS; i++) {
             if (holds(context))
                 return;
-            relax();
+            grd_relax();
         }
         const int64_t time = now();
         if (end == 0)

@@ -13,6 +13,16 @@ typedef void grd_task(int64_t begin, int64_t end, void *context);
  * One piece, or one thread, runs in the caller without touching the pool. */
 void grd_parallel_for(int64_t begin, int64_t end, int64_t grain, grd_task *task, void *context);
 
+/* To be called between two looks at what another thread will change. */
+static inline void grd_relax(void)
+{
+#if defined(__x86_64__)
+    __builtin_ia32_pause();
+#elif defined(__aarch64__)
+    __asm__ volatile("yield");
+#endif
+}
+
 /* The pool outlives a fork; run once, by the library's constructor. */
 void grd_parallel_init(void);
 

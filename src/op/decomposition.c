@@ -1,7 +1,7 @@
 /* Cholesky and QR decompositions and triangular solutions: checks, results, and the loop over the matrices of a batch. Algorithms are in
  * kernel/cpu/decomposition.c. Schema: schema/decomposition.toml.
  *
- * Invariant: each matrix is computed by one task, so the bits do not depend on the number of threads. */
+ * Invariant: each matrix is computed by one task, or in steps that depend on its sizes alone (op/lapack_blocks.c): so the bits do not depend on the number of threads. */
 #include "kernel/decomposition.h"
 
 #include <stdio.h>
@@ -12,6 +12,7 @@
 #include "kernel/table.h"
 #include "op/formula.h"
 #include "op/lapack.h"
+#include "op/lapack_blocks.h"
 #include "op/matrices.h"
 
 /* ---- Checks ---------------------------------------------------------------------------------------------------------------------------- */
@@ -92,7 +93,7 @@ void run_hidden_cholesky_factor(const struct grd_plan *p, grd_tensor *self, bool
     f.info = p->results[1];
     f.lapack = grd_lapack_is_chosen(p);
     (void)upper;
-    grd_parallel_for(0, grd_matrix_count(self), grd_lanes_grain(n, grain), factor_matrices, &f);
+    grd_for_matrices(p, n, grd_matrix_count(self), grd_lanes_grain(n, grain), factor_matrices, &f);
 }
 
 bool grd_cholesky_check(grd_tensor *info, const char *function)

@@ -2,15 +2,11 @@
 #include "op/lapack.h"
 
 #include "kernel/table.h"
+#include "op/lapack_blocks.h"
 #include "op/openblas.h"
 
-typedef void potrf_routine(const char *triangle, const int64_t *n, void *a, const int64_t *lda, int64_t *ret_info, size_t length);
 typedef void trtri_routine(const char *triangle, const char *diagonal, const int64_t *n, void *a, const int64_t *lda, int64_t *ret_info,
                            size_t length1, size_t length2);
-typedef void getrf_routine(const int64_t *m, const int64_t *n, void *a, const int64_t *lda, int64_t *ret_pivots, int64_t *ret_info);
-typedef void trsm_routine(const char *side, const char *triangle, const char *transposition, const char *diagonal, const int64_t *m,
-                          const int64_t *n, const void *alpha, const void *a, const int64_t *lda, void *b, const int64_t *ldb,
-                          size_t length1, size_t length2, size_t length3, size_t length4);
 typedef void trsv_routine(const char *triangle, const char *transposition, const char *diagonal, const int64_t *n, const void *a,
                           const int64_t *lda, void *x, const int64_t *step, size_t length1, size_t length2, size_t length3);
 typedef void geqrf_routine(const int64_t *m, const int64_t *n, void *a, const int64_t *lda, void *ret_tau, void *work, const int64_t *lwork,
@@ -66,7 +62,9 @@ static grd_lapack_routine *begin(grd_dtype dtype, enum grd_lapack_name name)
 
 bool grd_lapack_cholesky(grd_dtype dtype, int64_t n, void *a, int32_t *ret_info)
 {
-    potrf_routine *const potrf = (potrf_routine *)begin(dtype, GRD_LAPACK_POTRF);
+    if (n >= GRD_CHOLESKY_PANELS_SIDE)
+        return grd_lapack_cholesky_by_panels(dtype, n, a, ret_info);
+    grd_potrf_routine *const potrf = (grd_potrf_routine *)begin(dtype, GRD_LAPACK_POTRF);
     int64_t info = 0;
     if (potrf == NULL)
         return false;
@@ -81,7 +79,7 @@ struct inversion {
     grd_dtype dtype;
     int64_t leading;
     trtri_routine *trtri;
-    trsm_routine *trsm;
+    grd_trsm_routine *trsm;
 };
 
 /* Inverts a lower triangle by halves: those off the diagonal are solutions. OpenBLAS's own trtri inverts hundreds of columns one by one. */
@@ -108,8 +106,8 @@ static void invert_lower(const struct inversion *v, int64_t n, char *l)
 bool grd_lapack_cholesky_inverse(grd_dtype dtype, int64_t n, void *l)
 {
     const struct inversion v = {dtype, n, (trtri_routine *)grd_lapack(dtype, GRD_LAPACK_TRTRI),
-                                (trsm_routine *)grd_lapack(dtype, GRD_LAPACK_TRSM)};
-    potrf_routine *const lauum = (potrf_routine *)grd_lapack(dtype, GRD_LAPACK_LAUUM);
+                                (grd_trsm_routine *)grd_lapack(dtype, GRD_LAPACK_TRSM)};
+    grd_potrf_routine *const lauum = (grd_potrf_routine *)grd_lapack(dtype, GRD_LAPACK_LAUUM);
     int64_t info = 0;
     if (v.trtri == NULL || v.trsm == NULL || lauum == NULL || !grd_openblas_begin())
         return false;
@@ -140,7 +138,7 @@ static bool solve_with_lapack(grd_dtype dtype, const struct grd_triangle *t, boo
     static const double wide_one[2] = {1, 0};
     if (k <= FEW)
         return solve_vectors(dtype, t, turned, k, leading, x);
-    trsm_routine *const trsm = (trsm_routine *)begin(dtype, GRD_LAPACK_TRSM);
+    grd_trsm_routine *const trsm = (grd_trsm_routine *)begin(dtype, GRD_LAPACK_TRSM);
     if (trsm == NULL)
         return false;
     const void *alpha = dtype == GRD_FLOAT32 || dtype == GRD_COMPLEX64 ? (const void *)one : wide_one;
@@ -168,7 +166,9 @@ void grd_solve_triangle(const struct grd_plan *p, grd_dtype dtype, const struct 
 
 bool grd_lapack_lu(grd_dtype dtype, int64_t m, int64_t n, void *a, int64_t *ret_pivots, int32_t *ret_info)
 {
-    getrf_routine *const getrf = (getrf_routine *)begin(dtype, GRD_LAPACK_GETRF);
+    if (grd_least(m, n) >= GRD_LU_PANELS_SIDE)
+        return grd_lapack_lu_by_panels(dtype, m, n, a, ret_pivots, ret_info);
+    grd_getrf_routine *const getrf = (grd_getrf_routine *)begin(dtype, GRD_LAPACK_GETRF);
     int64_t info = 0;
     if (getrf == NULL)
         return false;

@@ -1,7 +1,8 @@
 /* Elimination: L U decompositions, and the equations, inverses and determinants that follow from them. Algorithms are in kernel/cpu/lu.c, and for large matrices in
  * LAPACK. Schema: schema/lu.toml.
  *
- * Invariant: each matrix is computed by one task, and small ones have the same bits alone and in lanes: so the bits do not depend on the number of threads. */
+ * Invariant: each matrix is computed by one task, a large one in steps that depend on its sizes alone (op/lapack_blocks.c), and small ones have the same bits alone and in
+ * lanes: so the bits do not depend on the number of threads. */
 #include "kernel/lu.h"
 
 #include <math.h>
@@ -13,6 +14,7 @@
 #include "kernel/table.h"
 #include "op/formula.h"
 #include "op/lapack.h"
+#include "op/lapack_blocks.h"
 #include "op/matrices.h"
 
 static const struct grd_lu_row *kernels_of(const grd_tensor *x)
@@ -108,8 +110,8 @@ static void factor_matrices(int64_t begin, int64_t end, void *context)
 void run_hidden_lu_factor(const struct grd_plan *p, grd_tensor *A)
 {
     const int64_t m = grd_size_from_end(A, 2), n = grd_size_from_end(A, 1), k = grd_least(m, n);
-    grd_parallel_for(0, grd_matrix_count(A), grd_lanes_grain(n, grd_matrix_grain((double)m * (double)n * (double)k / 3)), factor_matrices,
-                     (void *)p);
+    grd_for_matrices(p, k, grd_matrix_count(A), grd_lanes_grain(n, grd_matrix_grain((double)m * (double)n * (double)k / 3)),
+                     factor_matrices, (void *)p);
 }
 
 /* ---- Inverses ------------------------------------------------------------------------------------------------------------------------------- */

@@ -3,6 +3,7 @@
 #define GRD_OP_OPENBLAS_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include "gradus/types.h"
@@ -36,6 +37,9 @@ enum grd_lapack_name {
     GRD_LAPACK_GETRF,
     GRD_LAPACK_TRSM,
     GRD_LAPACK_TRSV,
+    GRD_LAPACK_GEMM,
+    GRD_LAPACK_SYRK, /* of complex dtypes herk */
+    GRD_LAPACK_LASWP,
     GRD_LAPACK_GEQRF,
     GRD_LAPACK_ORGQR, /* of complex dtypes ungqr and unmqr, syevd of them heevd */
     GRD_LAPACK_ORMQR,
@@ -54,6 +58,12 @@ enum grd_lapack_name {
  * address, and integers have 64 bits. */
 typedef void grd_lapack_routine(void);
 grd_lapack_routine *grd_lapack(grd_dtype dtype, enum grd_lapack_name name);
+/* Those that more than one file calls; after the arguments, the lengths of those that are text. */
+typedef void grd_potrf_routine(const char *triangle, const int64_t *n, void *a, const int64_t *lda, int64_t *ret_info, size_t length);
+typedef void grd_getrf_routine(const int64_t *m, const int64_t *n, void *a, const int64_t *lda, int64_t *ret_pivots, int64_t *ret_info);
+typedef void grd_trsm_routine(const char *side, const char *triangle, const char *transposition, const char *diagonal, const int64_t *m,
+                          const int64_t *n, const void *alpha, const void *a, const int64_t *lda, void *b, const int64_t *ldb,
+                          size_t length1, size_t length2, size_t length3, size_t length4);
 /* To be called before and after each product or routine. Waits until OpenBLAS has memory for a call at the same time as those that run; false when
  * it will have none. */
 bool grd_openblas_begin(void);

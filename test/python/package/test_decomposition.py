@@ -202,3 +202,39 @@ def test_inverses_of_large_factors(upper, dtype):
         made = gradus.cholesky_inverse(gradus.from_numpy(factor.numpy()).to(getattr(gradus, dtype)), upper=upper).numpy()
         wanted = torch.linalg.inv(a).numpy()
         assert abs(made - wanted).max() < (3e-6 if dtype in ("float32", "complex64") else 1e-14) * abs(wanted).max()
+
+
+def on_threads(call):
+    """The results of a call on 1, 2 and 4 threads, which have the same bits."""
+    before, found = gradus.get_num_threads(), []
+    try:
+        for threads in (1, 2, 4):
+            gradus.set_num_threads(threads)
+            found.append([t.numpy() for t in call()])
+    finally:
+        gradus.set_num_threads(before)
+    for others in found[1:]:
+        assert all(a.tobytes() == b.tobytes() for a, b in zip(found[0], others, strict=True))
+    return found[0]
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "complex64", "complex128"])
+@pytest.mark.parametrize("shape", [(191, 191), (192, 192), (193, 193), (240, 240), (340, 340), (3, 200, 200)])
+def test_large_matrices_have_the_same_factors_on_any_number_of_threads(shape, dtype):
+    """Panels have 48 columns: one more or fewer. Some matrices of a batch are shared by threads, others are not."""
+    a, n = random(11, shape, dtype), shape[-1]
+    a = (a @ np.swapaxes(a, -1, -2).conj() + n * np.eye(n)).astype(dtype)
+    (l,) = on_threads(lambda: [gradus.linalg.cholesky(gradus.tensor(a))])
+    assert np.abs(l @ np.swapaxes(l, -1, -2).conj() - a).max() < 10 * np.finfo(dtype).eps * np.abs(a).max()
+    assert not np.triu(l, 1).any() and (np.diagonal(l, axis1=-2, axis2=-1).real > 0).all()
+    if len(shape) == 3:
+        assert gradus.linalg.cholesky(gradus.tensor(a[1])).numpy().tobytes() == l[1].tobytes()
+
+
+@pytest.mark.parametrize("place", [0, 47, 48, 150, 199])
+def test_large_matrices_that_are_not_positive(place):
+    """info is the order of the first leading minor that is not positive."""
+    a = 200 * np.eye(200) + np.ones((200, 200))
+    a[place, place] = -1
+    a[199, 199] = -1
+    assert on_threads(lambda: [gradus.linalg.cholesky_ex(gradus.tensor(a))[1]])[0] == place + 1

@@ -6,7 +6,7 @@ import pytest
 
 from nn_programs import gradus
 from oracle import torch
-from test_decomposition import compare, random
+from test_decomposition import compare, on_threads, random
 
 DTYPES = ["float64", "complex128"]
 SHAPES = [(3, 3), (1, 1), (2, 4, 4), (40, 6, 6), (20, 3, 3), (30, 30), (0, 0), (0, 3, 3), (2, 0, 0)]
@@ -79,6 +79,41 @@ def test_a_matrix_has_the_same_bits_alone_and_in_a_batch():
     for i, (matrix, b) in enumerate(zip(matrices, right)):
         alone = gradus.linalg.lu_factor_ex(matrix)
         assert all((a[i] == b).all() for a, b in zip(together, alone)) and (solved[i] == gradus.linalg.solve(matrix, b)).all()
+
+
+ALL_DTYPES = ["float32", "float64", "complex64", "complex128"]
+
+
+@pytest.mark.parametrize("dtype", ALL_DTYPES)
+@pytest.mark.parametrize("shape", [(127, 127), (128, 128), (144, 144), (193, 193), (330, 330), (150, 400), (400, 150), (3, 200, 200)])
+def test_large_matrices_are_decomposed_by_panels(shape, dtype):
+    """Panels have 48 columns: one more or fewer, and sides of different length. Some matrices of a batch are shared by threads, others are not."""
+    a = random(9, shape, dtype)
+    m, n = shape[-2:]
+    lu, pivots, info = on_threads(lambda: gradus.linalg.lu_factor_ex(gradus.tensor(a)))
+    p, l, u = (t.numpy() for t in gradus.lu_unpack(gradus.tensor(lu), gradus.tensor(pivots)))
+    assert not info.any() and np.abs(np.tril(lu, -1)[..., : min(m, n)]).max() <= (1 + 1e-6 if np.isrealobj(a) else 2 ** 0.5 + 1e-6)
+    assert np.abs(p @ l @ u - a).max() < 20 * max(m, n) ** 0.5 * np.finfo(dtype).eps * np.abs(a).max()
+    if len(shape) == 3:
+        alone = gradus.linalg.lu_factor_ex(gradus.tensor(a[1]))
+        assert lu[1].tobytes() == alone[0].numpy().tobytes() and pivots[1].tolist() == alone[1].tolist()
+
+
+@pytest.mark.parametrize("dtype", ALL_DTYPES)
+@pytest.mark.parametrize("place", [0, 47, 48, 100, 199])
+def test_pivots_of_large_matrices_that_are_zero(place, dtype):
+    """A column of zeros, and one that is not a number: info is the first zero on the diagonal of U."""
+    a = random(10, (200, 200), dtype)
+    a[:, place] = 0
+    lu, _, info = on_threads(lambda: gradus.linalg.lu_factor_ex(gradus.tensor(a)))
+    assert info == place + 1 and lu[place, place] == 0
+    a[:, max(place, 1)] = 0
+    a[:, 0] = 0
+    assert on_threads(lambda: gradus.linalg.lu_factor_ex(gradus.tensor(a)))[2] == 1
+    a = random(10, (200, 200), dtype)
+    a[:, place] = np.nan
+    lu = on_threads(lambda: gradus.linalg.lu_factor_ex(gradus.tensor(a)))[0]
+    assert np.isnan(lu[:, place:]).any(0).all() and np.isfinite(lu[:, :place]).all()
 
 
 @pytest.mark.parametrize("matrix, wanted", [([[1.0, 2.0], [2.0, 4.0]], [[4.0, -2.0], [-2.0, 1.0]]), ([[0.0, 0.0], [0.0, 3.0]], [[3.0, 0.0], [0.0, 0.0]])])
