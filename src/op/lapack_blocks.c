@@ -22,8 +22,7 @@ typedef void gemm_routine(const char *transposition1, const char *transposition2
                           const void *alpha, const void *a, const int64_t *lda, const void *b, const int64_t *ldb, const void *beta,
                           void *c, const int64_t *ldc, size_t length1, size_t length2);
 typedef void herk_routine(const char *triangle, const char *transposition, const int64_t *n, const int64_t *k, const void *alpha,
-                          const void *a, const int64_t *lda, const void *beta, void *c, const int64_t *ldc, size_t length1,
-                          size_t length2);
+                          const void *a, const int64_t *lda, const void *beta, void *c, const int64_t *ldc, size_t length1, size_t length2);
 
 /* Measured on two threads of a Zen 5, for sides of 200 to 2,000. */
 enum {

@@ -62,8 +62,8 @@ grd_lapack_routine *grd_lapack(grd_dtype dtype, enum grd_lapack_name name);
 typedef void grd_potrf_routine(const char *triangle, const int64_t *n, void *a, const int64_t *lda, int64_t *ret_info, size_t length);
 typedef void grd_getrf_routine(const int64_t *m, const int64_t *n, void *a, const int64_t *lda, int64_t *ret_pivots, int64_t *ret_info);
 typedef void grd_trsm_routine(const char *side, const char *triangle, const char *transposition, const char *diagonal, const int64_t *m,
-                          const int64_t *n, const void *alpha, const void *a, const int64_t *lda, void *b, const int64_t *ldb,
-                          size_t length1, size_t length2, size_t length3, size_t length4);
+                              const int64_t *n, const void *alpha, const void *a, const int64_t *lda, void *b, const int64_t *ldb,
+                              size_t length1, size_t length2, size_t length3, size_t length4);
 /* To be called before and after each product or routine. Waits until OpenBLAS has memory for a call at the same time as those that run; false when
  * it will have none. */
 bool grd_openblas_begin(void);
