@@ -1,7 +1,7 @@
 /* Kernels that reduce. E is the type of an element, G what values are gathered in.
  *
  * Only a few dtypes have rows: the caller converts the others, block by block, to one that has (grd_kernels->reduce[dtype] != NULL). That of bfloat16
- * has sums and, without center, squares alone.
+ * has sums and, without center, squares alone; that of uint8 has no products; those of int8, int16, int32 and uint64 have extremes and their places alone.
  * Invariant: the order in which values are combined depends on the block alone, never on the instruction-set level or the thread. */
 #ifndef GRD_KERNEL_REDUCE_H
 #define GRD_KERNEL_REDUCE_H
@@ -35,6 +35,7 @@ enum grd_reduce_finish {
     GRD_FINISH_LOG,         /* log(v) + c: of EXP */
     GRD_FINISH_ANY,         /* v != 0: a byte for each value, the first n */
     GRD_FINISH_ALL,         /* v == a: likewise */
+    GRD_FINISH_TRUTH,       /* v != 0: of MAX and MIN of uint8 */
     GRD_FINISH_COUNT
 };
 

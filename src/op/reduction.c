@@ -50,9 +50,9 @@ static inline grd_dtype read_as(enum grd_reduce_kind kind, grd_dtype from, grd_d
         return GRD_COMPLEX128;
     if (grd_category_of(wanted) == GRD_CATEGORY_FLOAT)
         return from == GRD_FLOAT32 || from == GRD_FLOAT16 || from == GRD_BFLOAT16 ? GRD_FLOAT32 : GRD_FLOAT64;
-    if (from == GRD_UINT64 && (kind == GRD_REDUCE_MAX || kind == GRD_REDUCE_MIN))
-        return GRD_UINT64;
-    return from == GRD_BOOL || from == GRD_UINT8 ? GRD_UINT8 : GRD_INT64;
+    if ((kind == GRD_REDUCE_MAX || kind == GRD_REDUCE_MIN) && grd_kernels->reduce[from] != NULL)
+        return from;
+    return kind != GRD_REDUCE_PROD && (from == GRD_BOOL || from == GRD_UINT8) ? GRD_UINT8 : GRD_INT64;
 }
 
 /* ---- The plan ------------------------------------------------------------------------------------------------------------------------ */
@@ -137,6 +137,16 @@ static void plan_passes(struct grd_reduction *r, const struct grd_reduce_rule *r
     }
 }
 
+/* Some bytes are not zero if their maximum is not, and all if their minimum is not: that is found many bytes at a time, unlike their count. */
+static void take_truth_of_extremes(struct grd_reduction *r)
+{
+    struct grd_reduce_pass *const pass = &r->passes[0].what;
+    if (r->read != GRD_UINT8 || (pass->finish != GRD_FINISH_ANY && pass->finish != GRD_FINISH_ALL))
+        return;
+    pass->kind = pass->finish == GRD_FINISH_ANY ? GRD_REDUCE_MAX : GRD_REDUCE_MIN;
+    pass->finish = GRD_FINISH_TRUTH;
+}
+
 /* In which dtype and layout the passes read self. */
 static grd_dtype reads_self(struct grd_plan *p, const struct grd_reduce_rule *rule, grd_tensor *self, grd_dims dim, grd_dtype to)
 {
@@ -163,6 +173,7 @@ bool plan_reduce(struct grd_plan *p, const struct grd_reduce_rule *rule, grd_ten
     const int64_t n = reduced_sizes(self, r->mask, keepdim, sizes);
     plan_passes(r, rule, to, count_of(grd_sizes(self), r->mask), correction);
     r->read = read_as(r->passes[0].what.kind, from, to);
+    take_truth_of_extremes(r);
     for (int result = 0; result < p->op->nresults; result++)
         for (int i = 0; i < r->npasses; i++)
             if (r->passes[i].what.result == result)

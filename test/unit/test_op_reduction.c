@@ -330,6 +330,42 @@ static void test_few_rows(void **state)
     assert_true(grd_ok());
 }
 
+/* A line of the least value of an integer dtype with the greatest at place k, and the reverse, read along lines and down columns. */
+static void test_ends_of_integers(void **state)
+{
+    (void)state;
+    static const struct {
+        grd_dtype dtype;
+        int64_t low, high;
+    } rows[] = {{GRD_UINT8, 0, UINT8_MAX},         {GRD_INT8, INT8_MIN, INT8_MAX},
+                {GRD_INT16, INT16_MIN, INT16_MAX}, {GRD_INT32, INT32_MIN, INT32_MAX},
+                {GRD_UINT16, 0, UINT16_MAX},       {GRD_UINT32, 0, UINT32_MAX},
+                {GRD_UINT64, 0, INT64_MAX - 1023}, {GRD_INT64, INT64_MIN, INT64_MAX - 1023}};
+    static const int64_t lengths[] = {1, 9, 17, 300, 9000};
+    for (size_t r = 0; r < sizeof rows / sizeof *rows; r++) {
+        for (size_t l = 0; l < sizeof lengths / sizeof *lengths; l++) {
+            for (int columns = 0; columns < 2; columns++) {
+                const int64_t n = lengths[l], k = 2 * n / 3, dim = columns ? 0 : 1;
+                const double low = (double)rows[r].low, high = (double)rows[r].high;
+                grd_tensor *x = grd_full(columns ? grd_dims(n, 3) : grd_dims(3, n), grd_int(rows[r].low), .dtype = rows[r].dtype);
+                EXPECT(grd_amax(x, .dim = grd_dims(dim)), low, low, low);
+                EXPECT(grd_any(x), low != 0);
+                grd_fill_(grd_select(grd_select(x, 1 - dim, 1), 0, k), grd_int(rows[r].high));
+                EXPECT(grd_amax(x, .dim = grd_dims(dim)), low, high, low);
+                EXPECT(grd_argmax(grd_select(x, 1 - dim, 1)), (double)k);
+                EXPECT(grd_any(x, .dim = grd_dims(dim)), low != 0, 1, low != 0);
+                grd_fill_(x, grd_int(rows[r].high));
+                EXPECT(grd_amin(x), high);
+                EXPECT(grd_all(x), 1);
+                grd_fill_(grd_select(grd_select(x, 1 - dim, 2), 0, k), grd_int(rows[r].low));
+                EXPECT(grd_amin(x, .dim = grd_dims(dim)), high, high, low);
+                EXPECT(grd_argmin(grd_select(x, 1 - dim, 2)), (double)k);
+                EXPECT(grd_all(x, .dim = grd_dims(dim)), 1, 1, low != 0);
+            }
+        }
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -343,6 +379,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_gradients, open_scope, close_scope),
         cmocka_unit_test_setup_teardown(test_errors, open_scope, close_scope),
         cmocka_unit_test_setup_teardown(test_few_rows, open_scope, close_scope),
+        cmocka_unit_test_setup_teardown(test_ends_of_integers, open_scope, close_scope),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

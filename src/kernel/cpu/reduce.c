@@ -1,4 +1,5 @@
-/* Reductions along one dimension. Typed: uint8 (bool too) int64 uint64 bfloat16 float32 float64 complex128; of bfloat16 sums and sums of squares alone.
+/* Reductions along one dimension. Typed: uint8 (bool too) int64 float32 float64 complex128; of bfloat16 sums and sums of squares alone; of int8 int16 int32 uint64
+ * extremes alone.
  *
  * A line is spread over LANES partial results, which are added up every STEPS steps, so that the error of a sum grows with
  * the logarithm of n and the order is the same at every instruction-set level.
@@ -12,6 +13,10 @@
 
 #include "kernel/cpu/reduce_exp.h"
 #include "kernel/cpu/typed.h"
+
+/* Integers are converted to int64 to be added up, but for bytes, and to be multiplied. */
+#define GRD_HAS_EXTREMES_ALONE (GRD_IS_INTEGER && GRD_TAG != GRD_TAG_uint8 && GRD_TAG != GRD_TAG_int64)
+#define GRD_HAS_PRODUCTS (!GRD_IS_HALF && (!GRD_IS_INTEGER || GRD_TAG == GRD_TAG_int64))
 
 /* An element in memory. */
 #if GRD_IS_HALF
@@ -33,7 +38,7 @@ INLINE E value_of(S x)
 enum { LANES = sizeof(E) == 16 ? 8 : sizeof(E) == 8 ? 16 : 32, SHORT = 8, STEPS = 32 };
 
 /* Bytes and elements of a cache line; columns are taken ACROSS at a time, which is code of its own, in dtypes that are reduced often. */
-enum { LINE = 64, ACROSS = LINE / sizeof(S), IS_OFTEN = GRD_TAG >= GRD_TAG_int64 && !GRD_IS_COMPLEX };
+enum { LINE = 64, ACROSS = LINE / sizeof(S), IS_OFTEN = GRD_TAG == GRD_TAG_int32 || (GRD_TAG >= GRD_TAG_int64 && !GRD_IS_COMPLEX) };
 
 typedef G map_function(E x, G center);
 typedef G combine_function(G a, G b);
@@ -272,7 +277,7 @@ INLINE void gather_columns(const struct grd_reduce_block *b, map_function *map, 
     gather_rows(b, i, map, combine, center);
 }
 
-#if !GRD_IS_HALF
+#if !GRD_IS_HALF && !GRD_HAS_EXTREMES_ALONE
 static void nonzero_columns(const struct grd_reduce_block *b)
 {
     gather_columns(b, is_nonzero, add, NULL);
@@ -512,7 +517,7 @@ static void sum_columns(const struct grd_reduce_block *b)
     else
         gather_columns(&rest, itself, add, NULL);
 }
-#else
+#elif !GRD_HAS_EXTREMES_ALONE
 INLINE G sum_line(int64_t n, const E *x)
 {
     return gather_line(n, x, 0, itself, add, 0);
@@ -530,19 +535,23 @@ static void sum_columns(const struct grd_reduce_block *b)
 }
 #endif
 
+#if !GRD_HAS_EXTREMES_ALONE
 static void sum_lines(const struct grd_reduce_block *b)
 {
     G *gathered = b->gathered;
     for (int64_t j = 0; j < b->outputs; j++)
         gathered[j] += sum_line(b->n, (const S *)(b->in + j * b->stride));
 }
+#endif
 
-#if !GRD_IS_HALF
+#if !GRD_IS_HALF && !GRD_HAS_EXTREMES_ALONE
 static void nonzero_lines(const struct grd_reduce_block *b)
 {
     gather_lines(b, is_nonzero, add, 0);
 }
+#endif
 
+#if GRD_HAS_PRODUCTS
 static void prod_lines(const struct grd_reduce_block *b)
 {
     G *gathered = b->gathered;
@@ -662,12 +671,16 @@ static void exp_columns(const struct grd_reduce_block *b)
 const struct grd_reduce_row GRD_TYPED(grd_reduce_row) = {
     .kinds =
         {
+#if !GRD_HAS_EXTREMES_ALONE
             [GRD_REDUCE_SUM] = {sum_lines, sum_columns, begin_zero},
+#endif
 #if GRD_IS_FLOAT || GRD_IS_COMPLEX
             [GRD_REDUCE_SQUARE] = {square_lines, square_columns, begin_zero},
 #endif
-#if !GRD_IS_HALF
+#if !GRD_IS_HALF && !GRD_HAS_EXTREMES_ALONE
+#if GRD_HAS_PRODUCTS
             [GRD_REDUCE_PROD] = {prod_lines, prod_columns, begin_one},
+#endif
             [GRD_REDUCE_NONZERO] = {nonzero_lines, nonzero_columns, begin_zero},
 #if GRD_IS_FLOAT || GRD_IS_COMPLEX
             [GRD_REDUCE_DIFFERENCE] = {difference_lines, difference_columns, begin_zero},
@@ -676,11 +689,11 @@ const struct grd_reduce_row GRD_TYPED(grd_reduce_row) = {
 #if GRD_IS_FLOAT
             [GRD_REDUCE_EXP] = {exp_lines, exp_columns, begin_zero},
 #endif
-#if !GRD_IS_COMPLEX
+#endif
+#if !GRD_IS_COMPLEX && !GRD_IS_HALF
             [GRD_REDUCE_MAX] = {max_lines, max_columns, begin_lowest},
             [GRD_REDUCE_MIN] = {min_lines, min_columns, begin_highest},
             [GRD_REDUCE_FIND] = {find_lines, find_columns, begin_nowhere},
-#endif
 #endif
         },
     .end =
@@ -689,7 +702,7 @@ const struct grd_reduce_row GRD_TYPED(grd_reduce_row) = {
             [GRD_FINISH_DIVIDE] = end_divide,
             [GRD_FINISH_ROOT] = end_root,
 #endif
-#if !GRD_IS_HALF
+#if !GRD_IS_HALF && !GRD_HAS_EXTREMES_ALONE
 #if GRD_IS_FLOAT || GRD_IS_COMPLEX
             [GRD_FINISH_MEAN] = end_mean,
             [GRD_FINISH_DIVIDE_ROOT] = end_divide_root,
@@ -700,6 +713,9 @@ const struct grd_reduce_row GRD_TYPED(grd_reduce_row) = {
 #endif
             [GRD_FINISH_ANY] = end_any,
             [GRD_FINISH_ALL] = end_all,
+#endif
+#if GRD_TAG == GRD_TAG_uint8
+            [GRD_FINISH_TRUTH] = end_truth,
 #endif
         },
 };

@@ -8,12 +8,14 @@ INLINE void fill(int64_t n, G *gathered, G value)
         gathered[i] = value;
 }
 
+#if !GRD_HAS_EXTREMES_ALONE
 static void begin_zero(int64_t n, void *gathered)
 {
     fill(n, gathered, 0);
 }
+#endif
 
-#if !GRD_IS_HALF
+#if GRD_HAS_PRODUCTS
 static void begin_one(int64_t n, void *gathered)
 {
     fill(n, gathered, 1);
@@ -31,7 +33,7 @@ INLINE void fill_elements(int64_t n, E *gathered, E value)
 #if GRD_IS_FLOAT
 static const E lowest = -INFINITY, highest = INFINITY;
 #elif GRD_IS_SIGNED
-static const E lowest = INT64_MIN, highest = INT64_MAX;
+static const E lowest = (E)(INT64_MIN >> (64 - 8 * sizeof(E))), highest = (E)(INT64_MAX >> (64 - 8 * sizeof(E)));
 #else
 static const E lowest = 0, highest = (E)-1;
 #endif
@@ -93,7 +95,7 @@ static void end_divide_root(int64_t n, void *gathered, const void *center, doubl
 #endif
 #endif
 
-#if !GRD_IS_HALF
+#if !GRD_IS_HALF && !GRD_HAS_EXTREMES_ALONE
 #if GRD_IS_FLOAT
 static void end_finite(int64_t n, void *gathered, const void *center, double number)
 {
@@ -130,6 +132,16 @@ static void end_all(int64_t n, void *gathered, const void *center, double number
     (void)center;
     for (int64_t i = 0; i < n; i++)
         truth[i] = v[i] == (G)number;
+}
+#endif
+
+#if GRD_TAG == GRD_TAG_uint8
+static void end_truth(int64_t n, void *gathered, const void *center, double number)
+{
+    E *v = gathered;
+    (void)center, (void)number;
+    for (int64_t i = 0; i < n; i++)
+        v[i] = v[i] != 0;
 }
 #endif
 
