@@ -131,7 +131,7 @@ def block(operator, operators):
     rest = operator.dtypes - operator.block
     if not (operator.mask or any(a.kind in ctype.NUMBERS for a in operator.args)):
         plain = plain_block(operator, body)
-        return bodies(operator, operators) + own + (where(rest, plain) if own else plain)
+        return bodies(operator, operators) + own + (plain if not own else where(rest, plain) if rest else "")
     numbers = [f"number_{i}" for i in range(sum(a.kind in ctype.NUMBERS for a in operator.args))]
     scalar = fill(BLOCK, operator=operator.c_name, body=body, result="uint8_t" if operator.gives_bool else "C",
                 numbers="\n".join(f"const C {name} = param(params, {i});" for i, name in enumerate(numbers)),

@@ -19,7 +19,7 @@ static inline C truncated_quotient(C x, C y)
 }
 
 /* The processor traps on the smallest number divided by -1. */
-static inline C binary_hidden_div_trunc(C x, C y)
+static inline C quotient_of(C x, C y)
 {
     const bool minus_one = is_minus_one(y), zero = y == 0;
     const C divisor = zero | minus_one ? 1 : y, negated = (C)(0 - (U)x), q = truncated_quotient(x, divisor),
@@ -27,9 +27,74 @@ static inline C binary_hidden_div_trunc(C x, C y)
     return zero ? 0 : found;
 }
 
-static inline C binary_fmod(C x, C y)
+/* Before x86-64-v2 rounding is many instructions, and takes longer than dividing integers. */
+#if GRD_TAG == GRD_TAG_int64 && (!defined(__x86_64__) || defined(__SSE4_1__))
+enum { DIVIDES_IN_DOUBLE = 1 };
+
+/* Returns x as a double, and the integer that a double is; both in [-2^51, 2^51): added to 1.5 * 2^52, they are the last bits of the sum. */
+INLINE double small_to_double(int64_t x)
 {
-    const C m = (C)((U)x - (U)binary_hidden_div_trunc(x, y) * (U)y);
+    return vm_from_bits(x + vm_bits(0x1.8p52)) - 0x1.8p52;
+}
+
+INLINE int64_t small_from_double(double x)
+{
+    return vm_bits(x + 0x1.8p52) - vm_bits(0x1.8p52);
+}
+
+/* Quotients in double vectorise. They are exact for x and y in [-2^50, 2^50): what they have behind the point is more than its rounding. */
+INLINE bool has_small_quotient(int64_t x, int64_t y)
+{
+    return ((((uint64_t)x + (UINT64_C(1) << 50)) | ((uint64_t)y + (UINT64_C(1) << 50))) >> 51) == 0;
+}
+
+INLINE C small_quotient(C x, C y)
+{
+    const C q = small_from_double(trunc(small_to_double(x) / small_to_double(y == 0 ? 1 : y)));
+    return y == 0 ? 0 : q;
+}
+#else
+enum { DIVIDES_IN_DOUBLE = 0 };
+
+INLINE bool has_small_quotient(C x, C y)
+{
+    (void)x, (void)y;
+    return false;
+}
+
+INLINE C small_quotient(C x, C y)
+{
+    return quotient_of(x, y);
+}
+#endif
+
+/* z = finish(x, y, x / y rounded toward zero); z may be x or y. */
+INLINE void after_division(int64_t n, C *z, const C *x, const C *y, C (*finish)(C x, C y, C q))
+{
+    enum { PART = 256 };
+    for (int64_t start = 0; start < n; start += PART, x += PART, y += PART, z += PART) {
+        const int64_t count = at_most(n - start, PART);
+        uint64_t large = !DIVIDES_IN_DOUBLE;
+        for (int64_t i = 0; DIVIDES_IN_DOUBLE && i < count; i++)
+            large |= !has_small_quotient(x[i], y[i]);
+        IN_PLACE
+        for (int64_t i = 0; large == 0 && i < count; i++)
+            z[i] = finish(x[i], y[i], small_quotient(x[i], y[i]));
+        IN_PLACE
+        for (int64_t i = 0; large != 0 && i < count; i++)
+            z[i] = finish(x[i], y[i], quotient_of(x[i], y[i]));
+    }
+}
+
+INLINE C quotient_itself(C x, C y, C q)
+{
+    (void)x, (void)y;
+    return q;
+}
+
+INLINE C rest_of(C x, C y, C q)
+{
+    const C m = (C)((U)x - (U)q * (U)y);
     return y == 0 ? 0 : m;
 }
 
@@ -40,16 +105,36 @@ static inline bool is_rounded_up(C m, C y)
 }
 
 /* Has the sign of y. */
-static inline C binary_remainder(C x, C y)
+INLINE C rest_above(C x, C y, C q)
 {
-    const C m = binary_fmod(x, y), moved = (C)((U)m + (U)y);
+    const C m = rest_of(x, y, q), moved = (C)((U)m + (U)y);
     return is_rounded_up(m, y) ? moved : m;
 }
 
-static inline C binary_hidden_div_floor(C x, C y)
+INLINE C quotient_below(C x, C y, C q)
 {
-    const C q = binary_hidden_div_trunc(x, y), m = (C)((U)x - (U)q * (U)y), less = (C)((U)q - 1);
-    return (y != 0) & is_rounded_up(m, y) ? less : q;
+    const C less = (C)((U)q - 1);
+    return is_rounded_up(rest_of(x, y, q), y) ? less : q;
+}
+
+static void binary_hidden_div_trunc(int64_t n, C *z, const C *x, const C *y)
+{
+    after_division(n, z, x, y, quotient_itself);
+}
+
+static void binary_hidden_div_floor(int64_t n, C *z, const C *x, const C *y)
+{
+    after_division(n, z, x, y, quotient_below);
+}
+
+static void binary_fmod(int64_t n, C *z, const C *x, const C *y)
+{
+    after_division(n, z, x, y, rest_of);
+}
+
+static void binary_remainder(int64_t n, C *z, const C *x, const C *y)
+{
+    after_division(n, z, x, y, rest_above);
 }
 
 /* By squaring. A negative exponent: 1 / x^|y| rounded toward zero. */
