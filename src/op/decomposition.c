@@ -230,7 +230,9 @@ bool plan_linalg_qr(struct grd_plan *p, grd_tensor *A, const char *mode)
     f->k = grd_least(f->m, f->n);
     f->columns = without_q ? 0 : complete ? f->m : f->k;
     f->rows = complete ? f->m : f->k;
-    const double work = f->k > GRD_LAPACK_SIDE ? (double)grd_lapack_block_work(grd_greatest(f->n, f->columns)) : 0;
+    const double work = f->k > GRD_LAPACK_SIDE
+                            ? (double)grd_greatest(grd_lapack_reflect_work(f->m, f->n), grd_lapack_orthogonal_work(f->columns, f->k))
+                            : 0;
     const double bytes = A->numel == 0 ? 0 : ((double)f->m * (double)f->n + (double)f->k + work) * A->itemsize;
     f->bytes = bytes < 0x1p62 ? (int64_t)bytes : 0; /* more is refused */
     f->small = is_small(f, A);
@@ -239,14 +241,6 @@ bool plan_linalg_qr(struct grd_plan *p, grd_tensor *A, const char *mode)
     return (f->small ? grd_plan_reads_matrices(p, A, &f->by_rows) : grd_plan_reads_as(p, grd_transpose(A, -2, -1), dtype)) &&
            (without_q ? grd_plan_result(p, grd_dims(0), dtype) : grd_plan_columns(p, grd_batch_of(A), f->m, f->columns, dtype)) &&
            grd_plan_columns(p, grd_batch_of(A), f->rows, f->n, dtype) && grd_plan_lapack(p, f->k) && !grd_pending();
-}
-
-/* LAPACK makes Q in the place of the reflections. */
-static bool orthogonal_with_lapack(const struct factorization *f, const char *a, const char *tau, char *q, char *work)
-{
-    const grd_tensor *r = f->p->results[1];
-    memcpy(q, a, (size_t)(f->m * f->k * r->itemsize));
-    return grd_lapack_orthogonal((grd_dtype)r->dtype, f->m, f->columns, f->k, q, tau, work);
 }
 
 static void decompose_matrices(int64_t begin, int64_t end, void *context)
@@ -275,7 +269,9 @@ static void decompose_matrices(int64_t begin, int64_t end, void *context)
         if (!lapack || !grd_lapack_reflect((grd_dtype)r->dtype, f->m, f->n, a, tau, work))
             kernels->reflect(f->m, f->n, a, tau);
         kernels->take_upper(f->m, f->n, f->rows, a, grd_matrix_at(r, i));
-        if (f->columns > 0 && (!lapack || !orthogonal_with_lapack(f, a, tau, grd_matrix_at(q, i), work)))
+        const struct grd_reflections reflections = {.m = f->m, .k = f->k, .a = a, .tau = tau};
+        if (f->columns > 0 &&
+            (!lapack || !grd_lapack_orthogonal((grd_dtype)r->dtype, &reflections, true, f->columns, grd_matrix_at(q, i), work)))
             kernels->orthogonal(f->m, f->columns, f->k, a, tau, grd_matrix_at(q, i));
     }
 }
@@ -295,7 +291,7 @@ static void reflect_matrices(int64_t begin, int64_t end, void *context)
     const grd_tensor *a = p->results[0], *tau = p->results[1];
     const int64_t m = grd_size_from_end(a, 2), n = grd_size_from_end(a, 1), k = grd_least(m, n);
     for (int64_t i = begin; i < end; i++) {
-        char *factors = tau->data + i * k * tau->itemsize, *work = p->scratch + i * grd_lapack_block_work(n) * a->itemsize;
+        char *factors = tau->data + i * k * tau->itemsize, *work = p->scratch + i * grd_lapack_reflect_work(m, n) * a->itemsize;
         if (k <= GRD_LAPACK_SIDE || !grd_lapack_is_chosen(p) ||
             !grd_lapack_reflect((grd_dtype)a->dtype, m, n, grd_matrix_at(a, i), factors, work))
             kernels_of(a)->reflect(m, n, grd_matrix_at(a, i), factors);
@@ -313,7 +309,7 @@ bool plan_geqrf(struct grd_plan *p, grd_tensor *self)
     memcpy(sizes, self->sizes, (size_t)(self->ndim - 2) * sizeof *sizes);
     const int64_t k = grd_least(m, n);
     sizes[self->ndim - 2] = k;
-    grd_plan_scratch(p, k > GRD_LAPACK_SIDE ? (double)grd_matrix_count(self) * (double)grd_lapack_block_work(n) * self->itemsize : 0);
+    grd_plan_scratch(p, k > GRD_LAPACK_SIDE ? (double)grd_matrix_count(self) * (double)grd_lapack_reflect_work(m, n) * self->itemsize : 0);
     return grd_plan_starts_from(p, self) && grd_plan_columns(p, grd_batch_of(self), m, n, (grd_dtype)self->dtype) &&
            grd_plan_result(p, grd_dims_from(sizes, self->ndim - 1), (grd_dtype)self->dtype) && grd_plan_lapack(p, k) && !grd_pending();
 }
@@ -334,7 +330,8 @@ bool plan_hidden_apply_reflections(struct grd_plan *p, grd_tensor *a, grd_tensor
     if (grd_size_from_end(x, 2) != m || x->dtype != dtype || tau->dtype != dtype || tau->ndim != a->ndim - 1 || x->ndim != a->ndim ||
         !grd_dims_equal(grd_batch_of(a), grd_batch_of(x)))
         return grd_raise(GRD_ERROR_RUNTIME, "ormqr: x must fit to reflections of sizes %s", grd_list_text(grd_sizes(a)));
-    grd_plan_scratch(p, (double)grd_matrix_count(x) * (double)grd_lapack_reflections_work(columns) * x->itemsize);
+    grd_plan_scratch(p,
+                     (double)grd_matrix_count(x) * (double)grd_lapack_reflections_work(grd_size_from_end(tau, 1), columns) * x->itemsize);
     return grd_plan_starts_from(p, x) && grd_plan_reads_as(p, grd_transpose(a, -2, -1), dtype) && grd_plan_reads_as(p, tau, dtype) &&
            grd_plan_columns(p, grd_batch_of(x), m, columns, dtype) && grd_plan_lapack(p, grd_size_from_end(tau, 1)) && !grd_pending();
 }
@@ -354,7 +351,7 @@ static void apply_to_matrices(int64_t begin, int64_t end, void *context)
     for (int64_t i = begin; i < end; i++) {
         const struct grd_reflections r = {grd_size_from_end(x, 2), k, job->adjoint, p->in[1]->data + i * size * itemsize,
                                           tau->data + i * k * itemsize};
-        char *work = p->scratch + i * grd_lapack_reflections_work(columns) * itemsize;
+        char *work = p->scratch + i * grd_lapack_reflections_work(k, columns) * itemsize;
         if (!grd_lapack_is_chosen(p) || !grd_lapack_apply_reflections((grd_dtype)x->dtype, &r, columns, grd_matrix_at(x, i), work))
             kernels_of(x)->apply_reflections(r.m, k, columns, r.adjoint, r.a, r.tau, grd_matrix_at(x, i));
     }
@@ -411,23 +408,23 @@ bool plan_hidden_orthogonal(struct grd_plan *p, grd_tensor *input, grd_tensor *t
         return false;
     const int64_t m = grd_size_from_end(input, 2), n = grd_size_from_end(input, 1);
     const grd_dtype dtype = (grd_dtype)input->dtype;
-    grd_plan_scratch(p, (double)grd_matrix_count(input) * (double)grd_lapack_block_work(n) * input->itemsize);
-    return grd_plan_starts_from(p, input) && grd_plan_reads_as(p, tau, dtype) &&
-           grd_plan_reads_as(p, grd_transpose(input, -2, -1), dtype) && grd_plan_columns(p, grd_batch_of(input), m, n, dtype) &&
-           grd_plan_lapack(p, grd_size_from_end(tau, 1)) && !grd_pending();
+    grd_plan_scratch(p,
+                     (double)grd_matrix_count(input) * (double)grd_lapack_orthogonal_work(n, grd_size_from_end(tau, 1)) * input->itemsize);
+    return grd_plan_reads_as(p, tau, dtype) && grd_plan_reads_as(p, grd_transpose(input, -2, -1), dtype) &&
+           grd_plan_columns(p, grd_batch_of(input), m, n, dtype) && grd_plan_lapack(p, grd_size_from_end(tau, 1)) && !grd_pending();
 }
 
 static void multiply_reflections(int64_t begin, int64_t end, void *context)
 {
     const struct grd_plan *p = context;
-    const grd_tensor *q = p->results[0], *tau = p->in[1];
+    const grd_tensor *q = p->results[0], *tau = p->in[0];
     const int64_t m = grd_size_from_end(q, 2), n = grd_size_from_end(q, 1), k = grd_size_from_end(tau, 1), itemsize = q->itemsize;
     for (int64_t i = begin; i < end; i++) {
-        const char *factors = tau->data + i * k * itemsize;
-        char *work = p->scratch + i * grd_lapack_block_work(n) * itemsize;
+        const struct grd_reflections r = {.m = m, .k = k, .a = p->in[1]->data + i * m * n * itemsize, .tau = tau->data + i * k * itemsize};
+        char *work = p->scratch + i * grd_lapack_orthogonal_work(n, k) * itemsize;
         if (k <= GRD_LAPACK_SIDE || !grd_lapack_is_chosen(p) ||
-            !grd_lapack_orthogonal((grd_dtype)q->dtype, m, n, k, grd_matrix_at(q, i), factors, work))
-            kernels_of(q)->orthogonal(m, n, k, p->in[2]->data + i * m * n * itemsize, factors, grd_matrix_at(q, i));
+            !grd_lapack_orthogonal((grd_dtype)q->dtype, &r, false, n, grd_matrix_at(q, i), work))
+            kernels_of(q)->orthogonal(m, n, k, r.a, r.tau, grd_matrix_at(q, i));
     }
 }
 

@@ -9,13 +9,6 @@ typedef void trtri_routine(const char *triangle, const char *diagonal, const int
                            size_t length1, size_t length2);
 typedef void trsv_routine(const char *triangle, const char *transposition, const char *diagonal, const int64_t *n, const void *a,
                           const int64_t *lda, void *x, const int64_t *step, size_t length1, size_t length2, size_t length3);
-typedef void geqrf_routine(const int64_t *m, const int64_t *n, void *a, const int64_t *lda, void *ret_tau, void *work, const int64_t *lwork,
-                           int64_t *ret_info);
-typedef void orgqr_routine(const int64_t *m, const int64_t *n, const int64_t *k, void *a, const int64_t *lda, const void *tau, void *work,
-                           const int64_t *lwork, int64_t *ret_info);
-typedef void ormqr_routine(const char *side, const char *transposition, const int64_t *m, const int64_t *n, const int64_t *k, const void *a,
-                           const int64_t *lda, const void *tau, void *x, const int64_t *ldx, void *work, const int64_t *lwork,
-                           int64_t *ret_info, size_t length1, size_t length2);
 typedef void sytrf_routine(const char *triangle, const int64_t *n, void *a, const int64_t *lda, int64_t *ret_pivots, void *work,
                            const int64_t *lwork, int64_t *ret_info, size_t length);
 typedef void sytrs_routine(const char *triangle, const int64_t *n, const int64_t *k, const void *a, const int64_t *lda,
@@ -182,53 +175,6 @@ int64_t grd_lapack_block_work(int64_t columns)
 {
     enum { BLOCK = 32 }; /* LAPACK takes as many columns at a time as there is room for */
     return columns * BLOCK;
-}
-
-bool grd_lapack_reflect(grd_dtype dtype, int64_t m, int64_t n, void *a, void *ret_tau, void *work)
-{
-    geqrf_routine *const geqrf = (geqrf_routine *)begin(dtype, GRD_LAPACK_GEQRF);
-    const int64_t lwork = grd_lapack_block_work(n);
-    int64_t info = 0;
-    if (geqrf == NULL)
-        return false;
-    geqrf(&m, &n, a, &m, ret_tau, work, &lwork, &info);
-    grd_openblas_end();
-    return true;
-}
-
-bool grd_lapack_orthogonal(grd_dtype dtype, int64_t m, int64_t columns, int64_t k, void *q, const void *tau, void *work)
-{
-    orgqr_routine *const orgqr = (orgqr_routine *)begin(dtype, GRD_LAPACK_ORGQR);
-    const int64_t lwork = grd_lapack_block_work(columns);
-    int64_t info = 0;
-    if (orgqr == NULL)
-        return false;
-    orgqr(&m, &columns, &k, q, &m, tau, work, &lwork, &info);
-    grd_openblas_end();
-    return true;
-}
-
-/* For a few columns LAPACK takes reflections one by one, as it does without room for more: blocks of them are made at a cost that does not depend on the columns. */
-int64_t grd_lapack_reflections_work(int64_t columns)
-{
-    enum { FEW = 16, BLOCKS = 65 * 64 /* the room for blocks of reflections */ };
-    return columns <= FEW ? columns : grd_lapack_block_work(columns) + BLOCKS;
-}
-
-bool grd_lapack_apply_reflections(grd_dtype dtype, const struct grd_reflections *r, int64_t columns, void *x, void *work)
-{
-    ormqr_routine *const ormqr = (ormqr_routine *)begin(dtype, GRD_LAPACK_ORMQR);
-    const int64_t lwork = grd_lapack_reflections_work(columns);
-    int64_t info = 0;
-    if (ormqr == NULL)
-        return false;
-    ormqr("L",
-          !r->adjoint                   ? "N"
-          : grd_dtype_is_complex(dtype) ? "C"
-                                        : "T",
-          &r->m, &columns, &r->k, r->a, &r->m, r->tau, x, &r->m, work, &lwork, &info, 1, 1);
-    grd_openblas_end();
-    return true;
 }
 
 bool grd_lapack_ldl(grd_dtype dtype, int64_t n, bool hermitian, void *a, void *work, int64_t *ret_pivots, int32_t *ret_info)

@@ -29,19 +29,21 @@ void grd_solve_triangle(const struct grd_plan *p, grd_dtype dtype, const struct 
 bool grd_lapack_lu(grd_dtype dtype, int64_t m, int64_t n, void *a, int64_t *ret_pivots, int32_t *ret_info);
 /* The work of a routine that takes columns by blocks: as many elements as `columns` columns need. */
 int64_t grd_lapack_block_work(int64_t columns);
-/* Overwrites an m x n matrix as `reflect` of grd_decomposition_row does; `work` is for n columns. */
+/* Overwrites an m x n matrix as `reflect` of grd_decomposition_row does; with the elements of the workspace. Of large matrices this and the next two run on all threads. */
+int64_t grd_lapack_reflect_work(int64_t m, int64_t n);
 bool grd_lapack_reflect(grd_dtype dtype, int64_t m, int64_t n, void *a, void *ret_tau, void *work);
-/* Overwrites q, m x columns, whose first k columns hold reflections, with the first columns of their product; `work` is for all columns. */
-bool grd_lapack_orthogonal(grd_dtype dtype, int64_t m, int64_t columns, int64_t k, void *q, const void *tau, void *work);
 /* The product Q of k reflections, whose vectors of m elements are columns of a; or its adjoint. */
 struct grd_reflections {
     int64_t m, k;
     bool adjoint;
     const void *a, *tau;
 };
-/* The elements of the workspace for as many columns. */
-int64_t grd_lapack_reflections_work(int64_t columns);
+/* Writes the first `columns` columns of Q, at least k. `is_from_reflect`: the workspace is that of grd_lapack_reflect, as it left it. */
+int64_t grd_lapack_orthogonal_work(int64_t columns, int64_t k);
+bool grd_lapack_orthogonal(grd_dtype dtype, const struct grd_reflections *r, bool is_from_reflect, int64_t columns, void *ret_q,
+                           void *work);
 /* Overwrites x, m x columns, with Q x. */
+int64_t grd_lapack_reflections_work(int64_t k, int64_t columns);
 bool grd_lapack_apply_reflections(grd_dtype dtype, const struct grd_reflections *r, int64_t columns, void *x, void *work);
 /* Overwrites the lower triangle of a symmetric matrix, or a Hermitian one, with L and D, with pivots of grd_ldl_row; `work` is for n columns. */
 bool grd_lapack_ldl(grd_dtype dtype, int64_t n, bool hermitian, void *a, void *work, int64_t *ret_pivots, int32_t *ret_info);

@@ -18,9 +18,6 @@
 
 typedef void laswp_routine(const int64_t *n, void *a, const int64_t *lda, const int64_t *first, const int64_t *last, const int64_t *pivots,
                            const int64_t *step);
-typedef void gemm_routine(const char *transposition1, const char *transposition2, const int64_t *m, const int64_t *n, const int64_t *k,
-                          const void *alpha, const void *a, const int64_t *lda, const void *b, const int64_t *ldb, const void *beta,
-                          void *c, const int64_t *ldc, size_t length1, size_t length2);
 typedef void herk_routine(const char *triangle, const char *transposition, const int64_t *n, const int64_t *k, const void *alpha,
                           const void *a, const int64_t *lda, const void *beta, void *c, const int64_t *ldc, size_t length1, size_t length2);
 
@@ -54,7 +51,7 @@ struct job {
     grd_potrf_routine *potrf;
     grd_trsm_routine *trsm;
     laswp_routine *laswp;
-    gemm_routine *gemm;
+    grd_gemm_routine *gemm;
     herk_routine *herk;
     void (*decompose)(struct job *job, int64_t panel);
     void (*update)(struct job *job, int64_t panel, int64_t column, int64_t end); /* columns [column, end) */
@@ -201,7 +198,7 @@ static struct job job_of(grd_dtype dtype, int64_t m, int64_t n, void *a)
                         .potrf = (grd_potrf_routine *)grd_lapack(dtype, GRD_LAPACK_POTRF),
                         .trsm = (grd_trsm_routine *)grd_lapack(dtype, GRD_LAPACK_TRSM),
                         .laswp = (laswp_routine *)grd_lapack(dtype, GRD_LAPACK_LASWP),
-                        .gemm = (gemm_routine *)grd_lapack(dtype, GRD_LAPACK_GEMM),
+                        .gemm = (grd_gemm_routine *)grd_lapack(dtype, GRD_LAPACK_GEMM),
                         .herk = (herk_routine *)grd_lapack(dtype, GRD_LAPACK_SYRK)};
 }
 

@@ -244,12 +244,12 @@ const struct grd_openblas *grd_openblas(void)
 /* Looks a routine up under its name for a dtype. */
 static grd_lapack_routine *find_routine(grd_dtype dtype, enum grd_lapack_name name)
 {
-    static const char *const real[GRD_LAPACK_COUNT] = {"potrf", "trtri", "lauum", "getrf", "trsm",  "trsv",  "gemm",
-                                                       "syrk",  "laswp", "geqrf", "orgqr", "ormqr", "sytrf", "sytrs",
-                                                       "sytrf", "sytrs", "syevd", "gesdd", "geev",  "gelsy"};
-    static const char *const complex[GRD_LAPACK_COUNT] = {"potrf", "trtri", "lauum", "getrf", "trsm",  "trsv",  "gemm",
-                                                          "herk",  "laswp", "geqrf", "ungqr", "unmqr", "sytrf", "sytrs",
-                                                          "hetrf", "hetrs", "heevd", "gesdd", "geev",  "gelsy"};
+    static const char *const real[GRD_LAPACK_COUNT] = {"potrf", "trtri", "lauum", "getrf", "trsm",   "trsv",  "gemm",  "syrk",
+                                                       "laswp", "geqrf", "orgqr", "ormqr", "geqrt3", "larft", "sytrf", "sytrs",
+                                                       "sytrf", "sytrs", "syevd", "gesdd", "geev",   "gelsy"};
+    static const char *const complex[GRD_LAPACK_COUNT] = {"potrf", "trtri", "lauum", "getrf", "trsm",   "trsv",  "gemm",  "herk",
+                                                          "laswp", "geqrf", "ungqr", "unmqr", "geqrt3", "larft", "sytrf", "sytrs",
+                                                          "hetrf", "hetrs", "heevd", "gesdd", "geev",   "gelsy"};
     static const char letters[GRD_DTYPE_COUNT] = {[GRD_FLOAT32] = 's', [GRD_FLOAT64] = 'd', [GRD_COMPLEX64] = 'c', [GRD_COMPLEX128] = 'z'};
     char symbol[32];
     grd_lapack_routine *routine = NULL;

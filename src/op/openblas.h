@@ -43,6 +43,8 @@ enum grd_lapack_name {
     GRD_LAPACK_GEQRF,
     GRD_LAPACK_ORGQR, /* of complex dtypes ungqr and unmqr, syevd of them heevd */
     GRD_LAPACK_ORMQR,
+    GRD_LAPACK_GEQRT3,
+    GRD_LAPACK_LARFT,
     GRD_LAPACK_SYTRF,
     GRD_LAPACK_SYTRS,
     GRD_LAPACK_HETRF,
@@ -64,8 +66,11 @@ typedef void grd_getrf_routine(const int64_t *m, const int64_t *n, void *a, cons
 typedef void grd_trsm_routine(const char *side, const char *triangle, const char *transposition, const char *diagonal, const int64_t *m,
                               const int64_t *n, const void *alpha, const void *a, const int64_t *lda, void *b, const int64_t *ldb,
                               size_t length1, size_t length2, size_t length3, size_t length4);
+typedef void grd_gemm_routine(const char *transposition1, const char *transposition2, const int64_t *m, const int64_t *n, const int64_t *k,
+                              const void *alpha, const void *a, const int64_t *lda, const void *b, const int64_t *ldb, const void *beta,
+                              void *c, const int64_t *ldc, size_t length1, size_t length2);
 /* To be called before and after each product or routine. Waits until OpenBLAS has memory for a call at the same time as those that run; false when
- * it will have none. */
+ * it will have none. Once it has returned true in a process it does not return false there. */
 bool grd_openblas_begin(void);
 void grd_openblas_end(void);
 

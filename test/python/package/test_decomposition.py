@@ -238,3 +238,57 @@ def test_large_matrices_that_are_not_positive(place):
     a[place, place] = -1
     a[199, 199] = -1
     assert on_threads(lambda: [gradus.linalg.cholesky_ex(gradus.tensor(a))[1]])[0] == place + 1
+
+
+LARGE = [(95, 95), (96, 96), (97, 97), (127, 128), (128, 127), (129, 129), (300, 100), (100, 300), (250, 161)]
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "complex64", "complex128"])
+@pytest.mark.parametrize("m, n", LARGE)
+def test_reflections_by_blocks(m, n, dtype):
+    """Sizes around those at which columns are taken by blocks: the parts of a decomposition are orthogonal and give the matrix, and fit to each other."""
+    gradus.manual_seed(m + n)
+    a = gradus.randn(m, n, dtype=getattr(gradus, dtype))
+    bound = 1e-4 if dtype in ("float32", "complex64") else 1e-12
+    reflections, tau = gradus.geqrf(a)
+    full = gradus.linalg.qr(a, mode="complete")
+    assert (gradus.triu(reflections) - full.R).abs().max() < bound
+    for q, r in (full, gradus.linalg.qr(a)):
+        assert (q @ r - a).abs().max() < bound
+        assert (q.mH @ q - gradus.eye(q.shape[1], dtype=q.dtype)).abs().max() < bound
+    if m >= n:
+        assert (gradus.linalg.householder_product(reflections, tau) - full.Q[:, :n]).abs().max() < bound
+    for columns in (16, 17, 64, 65):
+        x = gradus.randn(m, columns, dtype=a.dtype)
+        assert (gradus.ormqr(reflections, tau, x) - full.Q @ x).abs().max() < bound
+        assert (gradus.ormqr(reflections, tau, x, transpose=True) - full.Q.mH @ x).abs().max() < bound
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "complex64", "complex128"])
+def test_reflections_by_blocks_have_the_same_bits(dtype):
+    """For any number of threads, and in a batch."""
+    gradus.manual_seed(0)
+    before = gradus.get_num_threads()
+    try:
+        for m, n in ((200, 200), (230, 150), (150, 230)):
+            a, x = gradus.randn(3, m, n, dtype=getattr(gradus, dtype)), gradus.randn(3, m, 150, dtype=getattr(gradus, dtype))
+            seen = []
+            for threads in (1, 2, 4):
+                gradus.set_num_threads(threads)
+                for matrices in (slice(0, 1), slice(0, 3)):
+                    made = gradus.geqrf(a[matrices])
+                    parts = [*made, *gradus.linalg.qr(a[matrices]), gradus.ormqr(*made, x[matrices], transpose=True)]
+                    if m >= n:
+                        parts.append(gradus.linalg.householder_product(*made))
+                    seen.append([part[0] for part in parts])
+            assert all(gradus.equal(part, first) for parts in seen for part, first in zip(parts, seen[0]))
+    finally:
+        gradus.set_num_threads(before)
+
+
+def test_a_large_matrix_with_nan():
+    a = gradus.zeros(150, 150).fill_diagonal_(1)
+    a[3, 70] = float("nan")
+    q, r = gradus.linalg.qr(a)
+    assert r[:, 70].isnan().any() and q.isnan().any()
+    assert r[:, :64].isfinite().all() and gradus.linalg.qr(gradus.full((150, 150), float("nan"))).R.triu().isnan().any()
