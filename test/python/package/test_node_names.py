@@ -97,6 +97,7 @@ DIFFERENT = {
     "stft": ("SqueezeBackward1", "SqueezeBackward4", "PyTorch squeezes and transposes in place"),
     "squeeze": ("SqueezeBackward1", "SqueezeBackward2", "one dimension and a list of one are the same call here"),
     "combinations": ("ViewBackward0", "StackBackward0", "elements are taken by their places"),
+    "round": ("RoundBackward0", "RoundBackward1", "special.round of PyTorch always rounds to decimals, of which there are 0"),
     "dist": ("LinalgVectorNormBackward0", "DistBackward0", "it is the norm of a difference"),
     **{name: ("DivBackward0", "DivBackward1", "PyTorch divides and multiplies by numbers of C++") for name in ("trapezoid", "trapz", "cumulative_trapezoid")},
     **{name: ("SqueezeBackward1", "SqueezeBackward4", "PyTorch squeezes in place") for name in ("quantile", "nanquantile")},
