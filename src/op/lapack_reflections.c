@@ -25,7 +25,7 @@ typedef void larft_routine(const char *direction, const char *storage, const int
 
 /* ---- Blocks ------------------------------------------------------------------------------------------------------------------------------ */
 
-/* Measured on two cores of a Zen 4: blocks of 64 columns take as long for 1,000 columns and a tenth longer for 500; wider chunks leave a thread without work. */
+/* Measured on two threads of a Zen 5: blocks of 64 columns take as long for 1,000 columns and a tenth longer for 500; wider chunks leave a thread without work. */
 enum {
     BLOCK = 32, /* columns */
     CHUNK = 64, /* columns, a multiple of BLOCK */
