@@ -56,7 +56,9 @@ static inline __attribute__((always_inline)) void grd_copy_ends(char *to, const 
 
 static inline __attribute__((always_inline)) void grd_copy_short(char *to, const char *from, int64_t bytes)
 {
-    if (bytes >= 16)
+    if (bytes >= 32)
+        grd_copy_ends(to, from, bytes, 32);
+    else if (bytes >= 16)
         grd_copy_ends(to, from, bytes, 16);
     else if (bytes >= 8)
         grd_copy_ends(to, from, bytes, 8);
@@ -70,7 +72,7 @@ static inline __attribute__((always_inline)) void grd_copy_short(char *to, const
 /* memcpy() for lines of tensors, long or short. */
 static inline void grd_copy_line(char *to, const char *from, int64_t bytes)
 {
-    if (bytes >= GRD_LINE_LEAST)
+    if (bytes > 2 * GRD_LINE_LEAST)
         grd_kernels->bytes->copy(bytes, to, from);
     else
         grd_copy_short(to, from, bytes);
