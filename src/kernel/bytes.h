@@ -54,10 +54,11 @@ static inline __attribute__((always_inline)) void grd_copy_ends(char *to, const 
     memcpy(to + bytes - size, from + bytes - size, (size_t)size);
 }
 
+/* At most 2 * GRD_LINE_LEAST bytes. */
 static inline __attribute__((always_inline)) void grd_copy_short(char *to, const char *from, int64_t bytes)
 {
-    if (bytes >= 32)
-        grd_copy_ends(to, from, bytes, 32);
+    if (bytes >= GRD_LINE_LEAST)
+        grd_copy_ends(to, from, bytes, GRD_LINE_LEAST);
     else if (bytes >= 16)
         grd_copy_ends(to, from, bytes, 16);
     else if (bytes >= 8)

@@ -46,18 +46,24 @@ bool grd_lapack_is_chosen(const struct grd_plan *p)
     return p->provider == &providers[0];
 }
 
-/* Returns a routine that may be called until grd_openblas_end; NULL where there is none, or no memory for it. */
-static grd_lapack_routine *begin(grd_dtype dtype, enum grd_lapack_name name)
+grd_lapack_routine *grd_lapack_begin(grd_dtype dtype, enum grd_lapack_name name)
 {
     grd_lapack_routine *const routine = grd_lapack(dtype, name);
     return routine != NULL && grd_openblas_begin() ? routine : NULL;
+}
+
+const void *grd_lapack_number(grd_dtype dtype, int value)
+{
+    static const float numbers[3][2] = {{-1, 0}, {0, 0}, {1, 0}};
+    static const double wide_numbers[3][2] = {{-1, 0}, {0, 0}, {1, 0}};
+    return grd_dtype_to_real(dtype) == GRD_FLOAT32 ? (const void *)numbers[value + 1] : wide_numbers[value + 1];
 }
 
 bool grd_lapack_cholesky(grd_dtype dtype, int64_t n, void *a, int32_t *ret_info)
 {
     if (n >= GRD_CHOLESKY_PANELS_SIDE)
         return grd_lapack_cholesky_by_panels(dtype, n, a, ret_info);
-    grd_potrf_routine *const potrf = (grd_potrf_routine *)begin(dtype, GRD_LAPACK_POTRF);
+    grd_potrf_routine *const potrf = (grd_potrf_routine *)grd_lapack_begin(dtype, GRD_LAPACK_POTRF);
     int64_t info = 0;
     if (potrf == NULL)
         return false;
@@ -79,10 +85,7 @@ struct inversion {
 static void invert_lower(const struct inversion *v, int64_t n, char *l)
 {
     enum { SMALL = 48 }; /* columns, one by one */
-    static const float one[2] = {1, 0}, minus_one[2] = {-1, 0};
-    static const double wide_one[2] = {1, 0}, wide_minus_one[2] = {-1, 0};
-    const bool single = grd_dtype_to_real(v->dtype) == GRD_FLOAT32;
-    const void *positive = single ? (const void *)one : wide_one, *negative = single ? (const void *)minus_one : wide_minus_one;
+    const void *one = grd_lapack_number(v->dtype, 1), *minus_one = grd_lapack_number(v->dtype, -1);
     int64_t info = 0;
     if (n <= SMALL) {
         v->trtri("L", "N", &n, l, &v->leading, &info, 1, 1);
@@ -90,8 +93,8 @@ static void invert_lower(const struct inversion *v, int64_t n, char *l)
     }
     const int64_t first = n / 2, rest = n - first, size = grd_dtype_table[v->dtype].size;
     char *below = l + first * size, *last = l + first * (v->leading + 1) * size;
-    v->trsm("L", "L", "N", "N", &rest, &first, negative, last, &v->leading, below, &v->leading, 1, 1, 1, 1);
-    v->trsm("R", "L", "N", "N", &rest, &first, positive, l, &v->leading, below, &v->leading, 1, 1, 1, 1);
+    v->trsm("L", "L", "N", "N", &rest, &first, minus_one, last, &v->leading, below, &v->leading, 1, 1, 1, 1);
+    v->trsm("R", "L", "N", "N", &rest, &first, one, l, &v->leading, below, &v->leading, 1, 1, 1, 1);
     invert_lower(v, first, l);
     invert_lower(v, rest, last);
 }
@@ -113,7 +116,7 @@ bool grd_lapack_cholesky_inverse(grd_dtype dtype, int64_t n, void *l)
 /* For a few right sides the triangle is read once for each: trsm packs it first, which takes longer. */
 static bool solve_vectors(grd_dtype dtype, const struct grd_triangle *t, bool turned, int64_t k, int64_t leading, void *x)
 {
-    trsv_routine *const trsv = (trsv_routine *)begin(dtype, GRD_LAPACK_TRSV);
+    trsv_routine *const trsv = (trsv_routine *)grd_lapack_begin(dtype, GRD_LAPACK_TRSV);
     const int64_t step = t->left ? 1 : leading, next = (t->left ? leading : 1) * grd_dtype_table[dtype].size;
     if (trsv == NULL)
         return false;
@@ -127,16 +130,13 @@ static bool solve_vectors(grd_dtype dtype, const struct grd_triangle *t, bool tu
 static bool solve_with_lapack(grd_dtype dtype, const struct grd_triangle *t, bool turned, int64_t k, int64_t leading, void *x)
 {
     enum { FEW = 2 };
-    static const float one[2] = {1, 0};
-    static const double wide_one[2] = {1, 0};
     if (k <= FEW)
         return solve_vectors(dtype, t, turned, k, leading, x);
-    grd_trsm_routine *const trsm = (grd_trsm_routine *)begin(dtype, GRD_LAPACK_TRSM);
+    grd_trsm_routine *const trsm = (grd_trsm_routine *)grd_lapack_begin(dtype, GRD_LAPACK_TRSM);
     if (trsm == NULL)
         return false;
-    const void *alpha = dtype == GRD_FLOAT32 || dtype == GRD_COMPLEX64 ? (const void *)one : wide_one;
     trsm(t->left ? "L" : "R", t->upper != turned ? "U" : "L", turned ? "T" : "N", t->unit ? "U" : "N", t->left ? &t->n : &k,
-         t->left ? &k : &t->n, alpha, t->a, &t->n, x, &leading, 1, 1, 1, 1);
+         t->left ? &k : &t->n, grd_lapack_number(dtype, 1), t->a, &t->n, x, &leading, 1, 1, 1, 1);
     grd_openblas_end();
     return true;
 }
@@ -161,7 +161,7 @@ bool grd_lapack_lu(grd_dtype dtype, int64_t m, int64_t n, void *a, int64_t *ret_
 {
     if (grd_least(m, n) >= GRD_LU_PANELS_SIDE)
         return grd_lapack_lu_by_panels(dtype, m, n, a, ret_pivots, ret_info);
-    grd_getrf_routine *const getrf = (grd_getrf_routine *)begin(dtype, GRD_LAPACK_GETRF);
+    grd_getrf_routine *const getrf = (grd_getrf_routine *)grd_lapack_begin(dtype, GRD_LAPACK_GETRF);
     int64_t info = 0;
     if (getrf == NULL)
         return false;
@@ -179,7 +179,7 @@ int64_t grd_lapack_block_work(int64_t columns)
 
 bool grd_lapack_ldl(grd_dtype dtype, int64_t n, bool hermitian, void *a, void *work, int64_t *ret_pivots, int32_t *ret_info)
 {
-    sytrf_routine *const sytrf = (sytrf_routine *)begin(dtype, hermitian ? GRD_LAPACK_HETRF : GRD_LAPACK_SYTRF);
+    sytrf_routine *const sytrf = (sytrf_routine *)grd_lapack_begin(dtype, hermitian ? GRD_LAPACK_HETRF : GRD_LAPACK_SYTRF);
     const int64_t lwork = grd_lapack_block_work(n);
     int64_t info = 0;
     if (sytrf == NULL)
@@ -192,7 +192,7 @@ bool grd_lapack_ldl(grd_dtype dtype, int64_t n, bool hermitian, void *a, void *w
 
 bool grd_lapack_ldl_solve(grd_dtype dtype, int64_t n, int64_t k, bool hermitian, const void *ld, const int64_t *pivots, void *x)
 {
-    sytrs_routine *const sytrs = (sytrs_routine *)begin(dtype, hermitian ? GRD_LAPACK_HETRS : GRD_LAPACK_SYTRS);
+    sytrs_routine *const sytrs = (sytrs_routine *)grd_lapack_begin(dtype, hermitian ? GRD_LAPACK_HETRS : GRD_LAPACK_SYTRS);
     int64_t info = 0;
     if (sytrs == NULL)
         return false;

@@ -8,6 +8,7 @@
 
 #include "gradus/types.h"
 #include "kernel/decomposition.h"
+#include "op/openblas.h"
 #include "op/provider.h"
 
 /* The largest side of a matrix on which the kernels are as fast. */
@@ -16,6 +17,11 @@ enum { GRD_LAPACK_SIDE = 24 };
 /* Chooses between the providers "lapack" and "native" of an operator on matrices of that side. */
 bool grd_plan_lapack(struct grd_plan *p, int64_t side);
 bool grd_lapack_is_chosen(const struct grd_plan *p);
+
+/* Returns a routine that may be called until grd_openblas_end; NULL where there is none, or no memory for it. */
+grd_lapack_routine *grd_lapack_begin(grd_dtype dtype, enum grd_lapack_name name);
+/* Returns -1, 0 or 1 as an element. */
+const void *grd_lapack_number(grd_dtype dtype, int value);
 
 /* Overwrites the lower triangle of a Hermitian matrix with L, a = L L^H; info as in grd_decomposition_row. */
 bool grd_lapack_cholesky(grd_dtype dtype, int64_t n, void *a, int32_t *ret_info);

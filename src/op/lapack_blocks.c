@@ -181,9 +181,6 @@ static void do_steps(int64_t begin, int64_t end, void *context)
 
 static struct job job_of(grd_dtype dtype, int64_t m, int64_t n, void *a)
 {
-    static const float one[2] = {1, 0}, minus_one[2] = {-1, 0};
-    static const double wide_one[2] = {1, 0}, wide_minus_one[2] = {-1, 0};
-    const bool single = grd_dtype_to_real(dtype) == GRD_FLOAT32;
     const int64_t width = grd_greatest(WIDTH, (n + MOST_PANELS - 1) / MOST_PANELS);
     return (struct job){.dtype = dtype,
                         .m = m,
@@ -192,8 +189,8 @@ static struct job job_of(grd_dtype dtype, int64_t m, int64_t n, void *a)
                         .count = (n + width - 1) / width,
                         .factors = (grd_least(m, n) + width - 1) / width,
                         .a = a,
-                        .one = single ? (const void *)one : wide_one,
-                        .minus_one = single ? (const void *)minus_one : wide_minus_one,
+                        .one = grd_lapack_number(dtype, 1),
+                        .minus_one = grd_lapack_number(dtype, -1),
                         .getrf = (grd_getrf_routine *)grd_lapack(dtype, GRD_LAPACK_GETRF),
                         .potrf = (grd_potrf_routine *)grd_lapack(dtype, GRD_LAPACK_POTRF),
                         .trsm = (grd_trsm_routine *)grd_lapack(dtype, GRD_LAPACK_TRSM),

@@ -51,6 +51,19 @@ struct blocks {
     char *x, *work;
 };
 
+/* Those of r, to change columns of x. */
+static struct blocks blocks_of(grd_dtype dtype, const struct grd_reflections *r, int64_t columns, void *x)
+{
+    return (struct blocks){.dtype = dtype,
+                           .m = r->m,
+                           .k = r->k,
+                           .a = (char *)(uintptr_t)r->a,
+                           .tau = (char *)(uintptr_t)r->tau,
+                           .columns = columns,
+                           .adjoint = r->adjoint,
+                           .x = x};
+}
+
 static bool is_by_blocks(int64_t k)
 {
     return k >= LEAST;
@@ -108,14 +121,6 @@ static struct columns head_of(const struct blocks *b, int64_t first)
     return (struct columns){b->heads + first * BLOCK * b->size, BLOCK};
 }
 
-/* Returns -1, 0 or 1 as an element. */
-static const void *number(const struct blocks *b, int value)
-{
-    static const float numbers[3][2] = {{-1, 0}, {0, 0}, {1, 0}};
-    static const double wide_numbers[3][2] = {{-1, 0}, {0, 0}, {1, 0}};
-    return grd_dtype_to_real(b->dtype) == GRD_FLOAT32 ? (const void *)numbers[value + 1] : wide_numbers[value + 1];
-}
-
 struct operation {
     bool adjoint; /* of the left matrix */
     int alpha, beta;
@@ -144,8 +149,8 @@ static void multiply(const struct blocks *b, struct operation how, int64_t m, in
                                      .beta = grd_int(how.beta)});
         return;
     }
-    b->gemm(how.adjoint ? "C" : "N", "N", &m, &n, &k, number(b, how.alpha), x.data, &x.leading, y.data, &y.leading, number(b, how.beta),
-            z.data, &z.leading, 1, 1);
+    b->gemm(how.adjoint ? "C" : "N", "N", &m, &n, &k, grd_lapack_number(b->dtype, how.alpha), x.data, &x.leading, y.data, &y.leading,
+            grd_lapack_number(b->dtype, how.beta), z.data, &z.leading, 1, 1);
 }
 
 /* Writes columns of zeros with a 1, in the first of them in row `row`, in each following one a row below. */
@@ -154,7 +159,7 @@ static void write_units(const struct blocks *b, int64_t rows, int64_t row, int64
     for (int64_t j = 0; j < count; j++) {
         char *const column = x.data + j * x.leading * b->size;
         memset(column, 0, (size_t)(rows * b->size));
-        memcpy(column + (row + j) * b->size, number(b, 1), (size_t)b->size);
+        memcpy(column + (row + j) * b->size, grd_lapack_number(b->dtype, 1), (size_t)b->size);
     }
 }
 
@@ -275,8 +280,8 @@ bool grd_lapack_reflect(grd_dtype dtype, int64_t m, int64_t n, void *a, void *re
             reflect_by_blocks(&b);
         return serves;
     }
-    geqrf_routine *const geqrf = (geqrf_routine *)grd_lapack(dtype, GRD_LAPACK_GEQRF);
-    if (geqrf == NULL || !grd_openblas_begin())
+    geqrf_routine *const geqrf = (geqrf_routine *)grd_lapack_begin(dtype, GRD_LAPACK_GEQRF);
+    if (geqrf == NULL)
         return false;
     geqrf(&m, &n, a, &m, ret_tau, work, &lwork, &info);
     grd_openblas_end();
@@ -326,13 +331,7 @@ int64_t grd_lapack_orthogonal_work(int64_t columns, int64_t k)
 bool grd_lapack_orthogonal(grd_dtype dtype, const struct grd_reflections *r, bool is_from_reflect, int64_t columns, void *ret_q, void *work)
 {
     const int64_t lwork = grd_lapack_block_work(columns);
-    struct blocks b = {.dtype = dtype,
-                       .m = r->m,
-                       .k = r->k,
-                       .a = (char *)(uintptr_t)r->a,
-                       .tau = (char *)(uintptr_t)r->tau,
-                       .columns = columns,
-                       .x = ret_q};
+    struct blocks b = blocks_of(dtype, r, columns, ret_q);
     int64_t info = 0;
     if (is_by_blocks(r->k)) {
         const bool serves = start_blocks(&b, work);
@@ -342,8 +341,8 @@ bool grd_lapack_orthogonal(grd_dtype dtype, const struct grd_reflections *r, boo
             grd_parallel_for(0, (columns - 1) / CHUNK + 1, 1, make_chunks, &b);
         return serves;
     }
-    orgqr_routine *const orgqr = (orgqr_routine *)grd_lapack(dtype, GRD_LAPACK_ORGQR);
-    if (orgqr == NULL || !grd_openblas_begin())
+    orgqr_routine *const orgqr = (orgqr_routine *)grd_lapack_begin(dtype, GRD_LAPACK_ORGQR);
+    if (orgqr == NULL)
         return false;
     memcpy(ret_q, r->a, (size_t)(r->m * r->k * grd_dtype_table[dtype].size));
     orgqr(&r->m, &columns, &r->k, ret_q, &r->m, r->tau, work, &lwork, &info);
@@ -373,14 +372,7 @@ static void change_chunks(int64_t begin, int64_t end, void *context)
 bool grd_lapack_apply_reflections(grd_dtype dtype, const struct grd_reflections *r, int64_t columns, void *x, void *work)
 {
     const int64_t lwork = grd_lapack_reflections_work(r->k, columns);
-    struct blocks b = {.dtype = dtype,
-                       .m = r->m,
-                       .k = r->k,
-                       .a = (char *)(uintptr_t)r->a,
-                       .tau = (char *)(uintptr_t)r->tau,
-                       .columns = columns,
-                       .adjoint = r->adjoint,
-                       .x = x};
+    struct blocks b = blocks_of(dtype, r, columns, x);
     int64_t info = 0;
     if (columns > FEW && is_by_blocks(r->k)) {
         const bool serves = start_blocks(&b, work);
@@ -390,8 +382,8 @@ bool grd_lapack_apply_reflections(grd_dtype dtype, const struct grd_reflections 
         }
         return serves;
     }
-    ormqr_routine *const ormqr = (ormqr_routine *)grd_lapack(dtype, GRD_LAPACK_ORMQR);
-    if (ormqr == NULL || !grd_openblas_begin())
+    ormqr_routine *const ormqr = (ormqr_routine *)grd_lapack_begin(dtype, GRD_LAPACK_ORMQR);
+    if (ormqr == NULL)
         return false;
     ormqr("L",
           !r->adjoint                   ? "N"
