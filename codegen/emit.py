@@ -79,7 +79,9 @@ def elementwise(operator, operators):
 def elementwise_implementation(operator):
     numbers = [a.name if argument_type(a) == "Scalar" else f"grd_{argument_type(a)}({a.name})" for a in operator.args if a.kind in ctype.NUMBERS]
     words = ["out", *(a.name for a in operator.args if a.is_tensor), f"&{operator.elementwise}", f"(const grd_scalar[]){{{', '.join(numbers)}}}" if numbers else "NULL"]
-    return function(implementation_prototype(operator), f"return grd_op_{operator.kernel}({', '.join(words)});")
+    real = [a.name for a in operator.args if argument_type(a) == "Scalar"] if "complex" not in operator.dtypes and not operator.hidden else []
+    check = "".join(f"if (!grd_check_factor(grd_tensors(self), {name}))\n    return grd_failed;\n" for name in real)
+    return function(implementation_prototype(operator), f"{check}return grd_op_{operator.kernel}({', '.join(words)});")
 
 
 def formula_implementation(operator, operators):

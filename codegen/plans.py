@@ -118,8 +118,7 @@ def reduce_arguments(operator):
 
 
 def reduce_plan(operator):
-    correction = "grd_reduce_correction(correction)" if operator.arg("correction") else "0"
-    return call("plan_reduce", "&plan", f"&{operator.c_name}_rule", *reduce_arguments(operator), correction)
+    return call("plan_reduce", "&plan", f"&{operator.c_name}_rule", *reduce_arguments(operator), "correction" if operator.arg("correction") else "grd_int(0)")
 
 
 def shortcut_call(operator, operators):

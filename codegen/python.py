@@ -31,9 +31,8 @@ from codegen.template import function as c_function
 KINDS = {"Tensor": "TENSOR", "Scalar": "SCALAR", "int": "INT", "float": "FLOAT", "bool": "BOOL", "dtype": "DTYPE", "device": "DEVICE",
          "str": "STRING", "Generator": "GENERATOR"}
 LISTS = {"Tensor": "TENSORS", "int": "DIMS"}
-# Parameters that are checked and have no effect: kind, default, and whether it is given by position, or by keyword, then before out= or last of all.
-EXTRAS = {"sparse_grad": ("PY_KIND_SPARSE_GRAD", "False", "keyword"), "memory_format": ("PY_KIND_MEMORY_FORMAT", "None", "last"),
-          "cudnn_enable": ("GRD_KIND_BOOL", "True", "position"), "cudnn_enabled": ("GRD_KIND_BOOL", "True", "position"),
+# Parameters that are checked and have no effect: kind, default, and whether it is given by position or by keyword.
+EXTRAS = {"sparse_grad": ("PY_KIND_SPARSE_GRAD", "False", "keyword"), "cudnn_enable": ("GRD_KIND_BOOL", "True", "position"), "cudnn_enabled": ("GRD_KIND_BOOL", "True", "position"),
           "inplace": ("PY_KIND_INPLACE", "False", "position"), "sparse": ("PY_KIND_SPARSE_GRAD", "False", "position")}
 NAMED_AFTER_HOME = {"linalg", "special", "fft"}
 METHOD_LISTS = {"function": "py_functions", "method": "py_methods", **{home: f"py_{home}_functions" for home in INNER}}
@@ -104,7 +103,7 @@ def default_text(argument):
 def parameter(operator, index, home):
     argument = operator.args[index]
     name = "input" if argument.name == "self" and home != "method" else argument.name
-    none = argument.may_be_absent or argument.name in (*operator.python.get("none", "").split(), "memory_format")
+    none = argument.may_be_absent or argument.name in (*operator.python.get("none", "").split(), "memory_format", "requires_grad")
     none = none or argument.list and not argument.is_tensor and argument.has_default and argument.default == []
     flags = ["PY_OPTIONAL"] * argument.has_default + ["PY_NONE"] * none + ["PY_KEYWORD"] * argument.keyword
     numbers = operator.python.get("numbers", "").split()
@@ -126,18 +125,18 @@ def extra_parameters(operator, home, form):
     def keyword(name, kind, default):
         return Parameter(name, kind, ["PY_OPTIONAL", "PY_NONE", "PY_KEYWORD"], default)
 
-    extra, last = [], []
+    extra = []
     for name in operator.python.get("extra", "").split():
         kind, default, place = EXTRAS[name]
-        (last if place == "last" else extra).append(Parameter(name, kind, ["PY_OPTIONAL", "PY_NONE"] + ["PY_KEYWORD"] * (place != "position"), default))
+        extra.append(Parameter(name, kind, ["PY_OPTIONAL", "PY_NONE"] + ["PY_KEYWORD"] * (place != "position"), default))
     if form != "functional":
-        return extra + last
+        return extra
     if "out" in operator.forms or home not in ("method", "nn") and not operator.view and not operator.returns_list:
         extra.append(keyword("out", "PY_KIND_OUT" if len(operator.results) == 1 else "PY_KIND_OUTS", "None"))
     if operator.arg("requires_grad"):
         extra.append(keyword("layout", "PY_KIND_LAYOUT", "None"))
         extra.append(keyword("pin_memory", "PY_KIND_PIN_MEMORY", "False"))
-    return extra + last
+    return extra
 
 
 def extra(name, required=False):

@@ -40,7 +40,7 @@ INNER = HOMES[2:]  # modules inside gradus._C
 # The words of string arguments that are the same wherever an argument of that name is; an entry may say others.
 WORDS = {
     "reduction": '"none", "mean" or "sum"',
-    "memory_format": '"preserve", "contiguous" or "channels_last"',
+    "memory_format": '"preserve", "contiguous", "channels_last" (of 4 dimensions) or "channels_last_3d" (of 5)',
     "rounding_mode": '"trunc" or "floor"; absent: not rounded',
 }
 # Which dtype an out= must have (enum grd_out_dtype), and the texts of the error that several operators share. In braces stand the dtypes of out= and of the

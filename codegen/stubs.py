@@ -13,7 +13,7 @@ from codegen.schema import HOMES, INNER
 # The underscored names are those of stubs.pyi: a Tensor has methods and properties called int, float, dtype, …
 TYPES = {"TENSOR": "Tensor", "TENSORS": "Sequence[Tensor]", "SCALAR": "Number", "INT": "_int", "FLOAT": "_float", "BOOL": "_bool",
          "DIMS": "Sequence[_int] | _int", "DTYPE": "_dtype | _type", "DEVICE": "_device | _str | _int", "STRING": "_str",
-         "GENERATOR": "Generator", "OUT": "Tensor", "OUTS": "Sequence[Tensor]", "LAYOUT": "_layout", "PIN_MEMORY": "_bool", "SPARSE_GRAD": "_bool", "INPLACE": "_bool", "REDUCTION": "_int", "MEMORY_FORMAT": "_memory_format"}
+         "GENERATOR": "Generator", "OUT": "Tensor", "OUTS": "Sequence[Tensor]", "LAYOUT": "_layout", "PIN_MEMORY": "_bool", "SPARSE_GRAD": "_bool", "INPLACE": "_bool", "REDUCTION": "_int"}
 MODULE_HEAD = """from builtins import bool as _bool, float as _float, int as _int, str as _str, type as _type
 from collections.abc import Sequence
 from typing import overload

@@ -15,23 +15,10 @@ struct conversion {
     PyObject *memory_format; /* NULL: preserve */
 };
 
-/* The name of the memory format; NULL with RuntimeError when the tensor has not as many dimensions as it is for. */
-static const char *format_for(grd_tensor *t, PyObject *object)
-{
-    const char *format = py_as_memory_format(object);
-    const int ndim = py_memory_format_ndim(object);
-    if (ndim == 0 || grd_ndim(t) == ndim)
-        return format;
-    PyErr_Format(PyExc_RuntimeError, "required rank %d tensor to use channels_last%s format", ndim, ndim == 5 ? "_3d" : "");
-    return NULL;
-}
-
 static PyObject *convert(PyObject *self, const struct conversion *conversion)
 {
     grd_tensor *t = py_tensor_of(self);
-    const char *format = "preserve";
-    if (conversion->memory_format != NULL && (format = format_for(t, conversion->memory_format)) == NULL)
-        return NULL;
+    const char *format = conversion->memory_format != NULL ? py_as_memory_format(conversion->memory_format) : "preserve";
     grd_scope scope = grd_scope_open();
     PyThreadState *state = NULL;
     if (grd_numel(t) >= PY_MUCH) {
@@ -59,7 +46,7 @@ static PyObject *convert(PyObject *self, const struct conversion *conversion)
     }
 #define FORMAT_PARAM                                                                                                                       \
     {                                                                                                                                      \
-        "memory_format", PY_KIND_ANY_MEMORY_FORMAT, PY_OPTIONAL | PY_NONE | PY_KEYWORD, "None"                                             \
+        "memory_format", PY_KIND_MEMORY_FORMAT, PY_OPTIONAL | PY_NONE | PY_KEYWORD, "None"                                                 \
     }
 
 static const struct py_param to_device[] = {

@@ -103,7 +103,7 @@ void py_fill_device(struct py_arguments *arguments);
 /* torch.strided, torch.contiguous_format, … */
 PyObject *py_layout(grd_layout layout);
 bool py_as_layout(PyObject *object, grd_layout *ret_layout);
-/* The name of a memory format ("contiguous", "preserve", "channels_last"), or NULL with no exception. */
+/* The name of a memory format ("contiguous", "preserve", "channels_last", "channels_last_3d"), or NULL with no exception. */
 const char *py_as_memory_format(PyObject *object);
 /* torch.Size. */
 PyObject *py_size(grd_dims dims);
@@ -130,11 +130,10 @@ enum {
     PY_KIND_OUTS, /* of several results */
     PY_KIND_LAYOUT,
     PY_KIND_PIN_MEMORY,
-    PY_KIND_SPARSE_GRAD, /* True is refused */
-    PY_KIND_MEMORY_FORMAT,
-    PY_KIND_ANY_MEMORY_FORMAT, /* of effect: for hand-written functions */
-    PY_KIND_INPLACE,           /* True: the in-place form runs */
-    PY_KIND_REDUCTION          /* a word, given as a number; left out: 0, "none", as PyTorch does, although its signatures say 1 */
+    PY_KIND_SPARSE_GRAD,   /* True is refused */
+    PY_KIND_MEMORY_FORMAT, /* of hand-written functions */
+    PY_KIND_INPLACE,       /* True: the in-place form runs */
+    PY_KIND_REDUCTION      /* a word, given as a number; left out: 0, "none", as PyTorch does, although its signatures say 1 */
 };
 
 enum py_param_flags {

@@ -212,17 +212,6 @@ static enum match check_layout(PyObject *object)
     return py_as_layout(object, &layout) ? MATCH_YES : MATCH_NO;
 }
 
-static enum match check_memory_format(PyObject *object)
-{
-    const char *name = py_as_memory_format(object);
-    if (name == NULL)
-        return MATCH_NO;
-    if (strcmp(name, "contiguous") == 0 || strcmp(name, "preserve") == 0)
-        return MATCH_YES;
-    PyErr_Format(PyExc_NotImplementedError, "memory_format '%s' is not supported here", name);
-    return MATCH_ERROR;
-}
-
 static enum match convert_outs(PyObject *const *items, Py_ssize_t n, struct py_arguments *arguments)
 {
     enum match match = n <= GRD_MAX_RESULTS ? MATCH_YES : MATCH_NO;
@@ -293,8 +282,6 @@ static enum match convert(const struct py_param *param, PyObject *object, struct
     case PY_KIND_PIN_MEMORY:
         return check_pin_memory(object);
     case PY_KIND_MEMORY_FORMAT:
-        return check_memory_format(object);
-    case PY_KIND_ANY_MEMORY_FORMAT:
         return py_as_memory_format(object) != NULL ? MATCH_YES : MATCH_NO;
     case PY_KIND_INPLACE:
         return check_inplace(object, arguments);
@@ -471,7 +458,6 @@ static const char *kind_text(const struct py_param *param)
     case PY_KIND_LAYOUT:
         return "torch.layout";
     case PY_KIND_MEMORY_FORMAT:
-    case PY_KIND_ANY_MEMORY_FORMAT:
         return "torch.memory_format";
     default:
         return "str";

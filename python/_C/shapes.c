@@ -191,6 +191,8 @@ static PyObject *meshgrid(PyObject *Py_UNUSED(module), PyObject *const *args, Py
         PyObject *name = PyTuple_GET_ITEM(names, i), *value = args[nargs + i];
         if (PyUnicode_CompareWithASCIIString(name, "indexing") != 0)
             return PyErr_Format(PyExc_TypeError, "meshgrid() got an unexpected keyword argument '%U'", name);
+        if (value == Py_None)
+            continue;
         if (!PyUnicode_Check(value))
             return PyErr_Format(PyExc_TypeError, "meshgrid(): argument 'indexing' must be str, not %s", Py_TYPE(value)->tp_name);
         if ((indexing = PyUnicode_AsUTF8(value)) == NULL)

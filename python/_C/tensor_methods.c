@@ -121,7 +121,7 @@ static PyObject *tensor_get_device(PyObject *self, PyObject *Py_UNUSED(none))
 }
 
 static const struct py_param format_params[] = {
-    SELF, {"memory_format", PY_KIND_ANY_MEMORY_FORMAT, PY_OPTIONAL | PY_KEYWORD, "torch.contiguous_format"}};
+    SELF, {"memory_format", PY_KIND_MEMORY_FORMAT, PY_OPTIONAL | PY_KEYWORD, "torch.contiguous_format"}};
 static const struct py_signature format_signature = {.params = format_params, .nparams = 2, .nvalues = 1, .positional = 1};
 static const struct py_function is_contiguous_function = {
     .name = "is_contiguous", .signatures = &format_signature, .nsignatures = 1, .home = PY_METHOD};

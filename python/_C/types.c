@@ -291,7 +291,6 @@ static PyType_Slot memory_format_slots[] = {
 
 static PyType_Spec memory_format_spec = {"gradus.memory_format", sizeof(struct constant), 0, Py_TPFLAGS_DEFAULT, memory_format_slots};
 
-/* The library names one format for images and for volumes: the number of dimensions tells which. */
 static const struct {
     const char *name, *format;
     int ndim;
@@ -299,7 +298,7 @@ static const struct {
     {"contiguous_format", "contiguous", 0},
     {"preserve_format", "preserve", 0},
     {"channels_last", "channels_last", 4},
-    {"channels_last_3d", "channels_last", 5},
+    {"channels_last_3d", "channels_last_3d", 5},
 };
 
 const char *py_as_memory_format(PyObject *object)

@@ -101,6 +101,8 @@ def lobpcg(A, k=None, B=None, X=None, n=None, iK=None, niter=None, tol=None, lar
 @overridable
 def nonzero(input, *, out=None, as_tuple=False):
     """The indices of elements that are not zero: a row for each, or with as_tuple a vector for each dimension."""
+    if not isinstance(as_tuple, bool):
+        raise TypeError(f"nonzero(): argument 'as_tuple' must be bool, not {type(as_tuple).__name__}")
     if as_tuple:
         return _C.where(input)
     return _C.nonzero(input, out=out)

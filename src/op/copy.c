@@ -420,31 +420,12 @@ grd_tensor *op_fill_tensor(grd_tensor *out, grd_tensor *self, grd_tensor *value)
 
 /* ---- clone, contiguous, to ------------------------------------------------------------------------------------------------------ */
 
-enum memory_format { PRESERVE, CONTIGUOUS, CHANNELS_LAST, UNKNOWN_FORMAT };
-
-static enum memory_format memory_format_of(const char *name, enum memory_format absent, const grd_tensor *self)
-{
-    static const char *const names[] = {"preserve", "contiguous", "channels_last"};
-    enum memory_format format = absent;
-    if (name != NULL)
-        for (format = PRESERVE; format < UNKNOWN_FORMAT && strcmp(name, names[format]) != 0;)
-            format++;
-    if (format == UNKNOWN_FORMAT)
-        grd_raise(GRD_ERROR_VALUE, "memory_format must be 'preserve', 'contiguous' or 'channels_last', not '%s'", name);
-    if (format != CHANNELS_LAST || self->ndim == 4 || self->ndim == 5)
-        return format;
-    grd_raise(GRD_ERROR_RUNTIME, "required rank 4 or 5 tensor to use channels_last format");
-    return UNKNOWN_FORMAT;
-}
-
 bool plan_clone(struct grd_plan *p, grd_tensor *self, const char *memory_format)
 {
     const grd_dtype dtype = (grd_dtype)self->dtype;
-    const enum memory_format format = memory_format_of(memory_format, PRESERVE, self);
-    if (format == UNKNOWN_FORMAT || !grd_check_convertible(dtype, dtype))
-        return false;
-    return grd_plan_reads(p, self) &&
-           (format == PRESERVE ? grd_plan_like(p, self, dtype) : grd_plan_in_order(p, grd_sizes(self), format == CHANNELS_LAST, dtype));
+    const enum grd_memory_format format = grd_memory_format_of(memory_format, GRD_FORMAT_PRESERVE, self->ndim);
+    return format != GRD_FORMAT_FAILED && grd_check_convertible(dtype, dtype) && grd_plan_reads(p, self) &&
+           grd_plan_in_format(p, self, format, dtype);
 }
 
 bool plan_hidden_restrided(struct grd_plan *p, grd_tensor *self, grd_dims strides)
@@ -457,14 +438,14 @@ bool plan_hidden_restrided(struct grd_plan *p, grd_tensor *self, grd_dims stride
 
 grd_tensor *op_contiguous(grd_tensor *self, const char *memory_format)
 {
-    enum memory_format format = memory_format_of(memory_format, CONTIGUOUS, self);
-    if (format == UNKNOWN_FORMAT)
+    const enum grd_memory_format format = grd_memory_format_of(memory_format, GRD_FORMAT_CONTIGUOUS, self->ndim);
+    if (format == GRD_FORMAT_FAILED)
         return grd_failed;
-    if (format == PRESERVE)
-        return grd_fail(GRD_ERROR_RUNTIME, "preserve memory format is unsupported by the contiguous operator");
-    if (format == CHANNELS_LAST ? grd_is_channels_last(self) : grd_is_contiguous(self))
+    if (grd_is_channels_last_format(format) ? grd_is_channels_last(self) : grd_is_contiguous(self))
         return self;
-    return grd_clone(self, .memory_format = format == CHANNELS_LAST ? "channels_last" : "contiguous");
+    if (format == GRD_FORMAT_PRESERVE)
+        return grd_fail(GRD_ERROR_RUNTIME, "preserve memory format is unsupported by the contiguous operator");
+    return grd_clone(self, .memory_format = memory_format != NULL ? memory_format : "contiguous");
 }
 
 grd_tensor *op_to(grd_tensor *self, grd_dtype dtype, grd_device device, bool copy)

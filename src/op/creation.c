@@ -26,9 +26,22 @@ static grd_dtype dtype_or(grd_dtype dtype, grd_dtype otherwise)
 
 /* ---- Of nothing ------------------------------------------------------------------------------------------------------------------ */
 
-bool plan_empty(struct grd_plan *p, grd_dims size, grd_dtype dtype, grd_device device, bool requires_grad)
+/* The memory format of a factory that is given sizes; GRD_FORMAT_FAILED also for that of another tensor, as there is none. */
+static enum grd_memory_format factory_format(const char *memory_format, int64_t ndim)
 {
-    return grd_plan_new(p, size, dtype_or(dtype, grd_default_dtype()), device, requires_grad);
+    const enum grd_memory_format format = grd_memory_format_of(memory_format, GRD_FORMAT_CONTIGUOUS, ndim);
+    if (format != GRD_FORMAT_PRESERVE)
+        return format;
+    grd_raise(GRD_ERROR_RUNTIME, "unsupported memory format Preserve");
+    return GRD_FORMAT_FAILED;
+}
+
+bool plan_empty(struct grd_plan *p, grd_dims size, grd_dtype dtype, grd_device device, bool requires_grad, const char *memory_format)
+{
+    dtype = dtype_or(dtype, grd_default_dtype());
+    const enum grd_memory_format format = factory_format(memory_format, size.n);
+    return format != GRD_FORMAT_FAILED && grd_plan_factory(p, dtype, device, requires_grad) &&
+           grd_plan_in_order(p, size, grd_is_channels_last_format(format), dtype);
 }
 
 bool plan_empty_strided(struct grd_plan *p, grd_dims size, grd_dims stride, grd_dtype dtype, grd_device device, bool requires_grad)
@@ -40,11 +53,14 @@ bool plan_empty_strided(struct grd_plan *p, grd_dims size, grd_dims stride, grd_
     return grd_plan_factory(p, dtype, device, requires_grad) && grd_plan_strided(p, size, stride.data, dtype);
 }
 
-bool plan_empty_like(struct grd_plan *p, grd_tensor *self, grd_dtype dtype, grd_device device, bool requires_grad)
+bool plan_empty_like(struct grd_plan *p, grd_tensor *self, grd_dtype dtype, grd_device device, bool requires_grad,
+                     const char *memory_format)
 {
     dtype = dtype_or(dtype, (grd_dtype)self->dtype);
-    return grd_plan_factory(p, dtype, device.type == GRD_DEVICE_NONE ? grd_device_of(self) : device, requires_grad) &&
-           grd_plan_like(p, self, dtype);
+    const enum grd_memory_format format = grd_memory_format_of(memory_format, GRD_FORMAT_PRESERVE, self->ndim);
+    return format != GRD_FORMAT_FAILED &&
+           grd_plan_factory(p, dtype, device.type == GRD_DEVICE_NONE ? grd_device_of(self) : device, requires_grad) &&
+           grd_plan_in_format(p, self, format, dtype);
 }
 
 void run_nothing(const struct grd_plan *p)
@@ -71,10 +87,11 @@ bool plan_scalar_tensor(struct grd_plan *p, grd_scalar s, grd_dtype dtype, grd_d
     return plan_full(p, GRD_NO_DIMS, s, dtype_or(dtype, grd_default_dtype()), device, requires_grad);
 }
 
-bool plan_full_like(struct grd_plan *p, grd_tensor *self, grd_scalar fill_value, grd_dtype dtype, grd_device device, bool requires_grad)
+bool plan_full_like(struct grd_plan *p, grd_tensor *self, grd_scalar fill_value, grd_dtype dtype, grd_device device, bool requires_grad,
+                    const char *memory_format)
 {
     return grd_scalar_write(fill_value, dtype_or(dtype, (grd_dtype)self->dtype), p->state) &&
-           plan_empty_like(p, self, dtype, device, requires_grad);
+           plan_empty_like(p, self, dtype, device, requires_grad, memory_format);
 }
 
 /* ---- Shortcuts: the two halves in one, without a plan, on the cpu and without a gradient -------------------------------------------- */
@@ -84,9 +101,9 @@ static bool is_plain(grd_device device, bool requires_grad)
     return (device.type == GRD_DEVICE_NONE || device.type == GRD_DEVICE_CPU) && !requires_grad;
 }
 
-grd_tensor *shortcut_empty(grd_dims size, grd_dtype dtype, grd_device device, bool requires_grad)
+grd_tensor *shortcut_empty(grd_dims size, grd_dtype dtype, grd_device device, bool requires_grad, const char *memory_format)
 {
-    return is_plain(device, requires_grad) ? grd_new(size, dtype_or(dtype, grd_default_dtype()), GRD_CPU) : NULL;
+    return is_plain(device, requires_grad) && memory_format == NULL ? grd_new(size, dtype_or(dtype, grd_default_dtype()), GRD_CPU) : NULL;
 }
 
 grd_tensor *shortcut_full(grd_dims size, grd_scalar fill_value, grd_dtype dtype, grd_device device, bool requires_grad)
@@ -95,9 +112,11 @@ grd_tensor *shortcut_full(grd_dims size, grd_scalar fill_value, grd_dtype dtype,
                                            : NULL;
 }
 
-grd_tensor *shortcut_full_like(grd_tensor *self, grd_scalar fill_value, grd_dtype dtype, grd_device device, bool requires_grad)
+grd_tensor *shortcut_full_like(grd_tensor *self, grd_scalar fill_value, grd_dtype dtype, grd_device device, bool requires_grad,
+                               const char *memory_format)
 {
-    return device.type == GRD_DEVICE_NONE && !requires_grad ? grd_filled(grd_new_like(self, dtype), fill_value) : NULL;
+    return device.type == GRD_DEVICE_NONE && !requires_grad && memory_format == NULL ? grd_filled(grd_new_like(self, dtype), fill_value)
+                                                                                     : NULL;
 }
 
 /* ---- Ranges ---------------------------------------------------------------------------------------------------------------------- */
@@ -307,13 +326,19 @@ grd_dims grd_permuted_strides(grd_dims sizes, grd_dims order)
 
 /* ---- Sizes --------------------------------------------------------------------------------------------------------------------------- */
 
-grd_tensor *op_resize(grd_tensor *out, grd_tensor *self, grd_dims size)
+grd_tensor *op_resize(grd_tensor *out, grd_tensor *self, grd_dims size, const char *memory_format)
 {
+    int64_t strides[5];
+    const enum grd_memory_format format = factory_format(memory_format, size.n);
+    if (format == GRD_FORMAT_FAILED)
+        return grd_failed;
     if (grd_requires_grad(self))
         return grd_fail(GRD_ERROR_RUNTIME, "cannot resize variables that require grad");
-    if (grd_same_sizes(out, size))
+    if (grd_same_sizes(out, size) && format == GRD_FORMAT_CONTIGUOUS)
         return out;
-    if (!grd_resize(out, size))
+    if (grd_is_channels_last_format(format))
+        grd_shape_channels_last_strides(size, strides);
+    if (!grd_resize_like(out, size, grd_is_channels_last_format(format) ? strides : NULL))
         return grd_failed;
     grd_bump_version(out);
     return out;

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "gen/uses/op/plan.h"
 #include "op/copy.h"
 
 /* ---- What the plan says --------------------------------------------------------------------------------------------------------- */
@@ -58,6 +59,27 @@ bool grd_plan_like(struct grd_plan *p, const grd_tensor *t, grd_dtype dtype)
         return grd_plan_strided(p, sizes, t->strides, dtype);
     grd_shape_dense_strides(sizes, t->strides, dense);
     return grd_plan_strided(p, sizes, dense, dtype);
+}
+
+enum grd_memory_format grd_memory_format_of(const char *name, enum grd_memory_format absent, int64_t ndim)
+{
+    static const char *const names[] = {"preserve", "contiguous", "channels_last", "channels_last_3d"};
+    enum grd_memory_format format = absent;
+    if (name != NULL)
+        for (format = GRD_FORMAT_PRESERVE; format < GRD_FORMAT_FAILED && strcmp(name, names[format]) != 0;)
+            format++;
+    const int64_t wanted = format == GRD_FORMAT_CHANNELS_LAST ? 4 : format == GRD_FORMAT_CHANNELS_LAST_3D ? 5 : ndim;
+    if (format == GRD_FORMAT_FAILED)
+        grd_raise(GRD_ERROR_VALUE, "memory_format must be " GRD_WORDS_MEMORY_FORMAT ", not '%s'", name);
+    else if (ndim != wanted)
+        grd_raise(GRD_ERROR_RUNTIME, "required rank %lld tensor to use %s format", (long long)wanted, names[format]);
+    return ndim == wanted ? format : GRD_FORMAT_FAILED;
+}
+
+bool grd_plan_in_format(struct grd_plan *p, const grd_tensor *t, enum grd_memory_format format, grd_dtype dtype)
+{
+    return format == GRD_FORMAT_PRESERVE ? grd_plan_like(p, t, dtype)
+                                         : grd_plan_in_order(p, grd_sizes(t), grd_is_channels_last_format(format), dtype);
 }
 
 bool grd_plan_factory(struct grd_plan *p, grd_dtype dtype, grd_device device, bool requires_grad)

@@ -86,6 +86,26 @@ static inline grd_dtype grd_plan_sums_in(const grd_tensor *out, grd_dtype from)
 bool grd_plan_result(struct grd_plan *p, grd_dims sizes, grd_dtype dtype);
 /* Plans a result with the channels of 4 or 5 dimensions innermost, if `channels_last`. */
 bool grd_plan_in_order(struct grd_plan *p, grd_dims sizes, bool channels_last, grd_dtype dtype);
+/* The order in memory that an argument `memory_format` asks for. */
+enum grd_memory_format {
+    GRD_FORMAT_PRESERVE,
+    GRD_FORMAT_CONTIGUOUS,
+    GRD_FORMAT_CHANNELS_LAST,
+    GRD_FORMAT_CHANNELS_LAST_3D,
+    GRD_FORMAT_FAILED
+};
+
+/* That of the name, or `absent` without one. GRD_FORMAT_FAILED: ValueError, no such format; RuntimeError, the channels of 4 or of 5 dimensions in a tensor
+ * of `ndim`. */
+enum grd_memory_format grd_memory_format_of(const char *name, enum grd_memory_format absent, int64_t ndim);
+
+static inline bool grd_is_channels_last_format(enum grd_memory_format format)
+{
+    return format == GRD_FORMAT_CHANNELS_LAST || format == GRD_FORMAT_CHANNELS_LAST_3D;
+}
+
+/* Plans a result with the sizes of `t`, in the format, which is not GRD_FORMAT_FAILED. */
+bool grd_plan_in_format(struct grd_plan *p, const grd_tensor *t, enum grd_memory_format format, grd_dtype dtype);
 /* Plans a result with strides. */
 bool grd_plan_strided(struct grd_plan *p, grd_dims sizes, const int64_t *strides, grd_dtype dtype);
 /* Plans a result with the sizes of `t`, and its strides where those have no gaps. */

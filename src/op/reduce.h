@@ -52,7 +52,7 @@ struct grd_reduce_rule {
 /* IndexError: a dim is out of range, or empty. RuntimeError: a dim is there twice, is empty, or the rule refuses the dtype. NotImplementedError: no
  * kernel for the dtype. `correction` is taken off the number of elements that is divided by. */
 bool plan_reduce(struct grd_plan *p, const struct grd_reduce_rule *rule, grd_tensor *self, grd_dims dim, bool keepdim, grd_dtype dtype,
-                 double correction);
+                 grd_scalar correction);
 void run_reduce(const struct grd_plan *p);
 /* One call of the kernel for the first or last dims of a small contiguous tensor; the plan would come to the same call. NULL: does not apply. */
 grd_tensor *shortcut_reduce(const struct grd_reduce_rule *rule, grd_tensor *out, grd_tensor *self, grd_dims dim, bool keepdim,
@@ -63,11 +63,6 @@ static inline grd_dims grd_reduce_dim(grd_scalar dim, int64_t *storage)
 {
     *storage = grd_scalar_int64(dim);
     return dim.kind == GRD_SCALAR_NONE ? (grd_dims){0} : grd_dims_from(storage, 1);
-}
-
-static inline double grd_reduce_correction(grd_scalar correction)
-{
-    return correction.kind == GRD_SCALAR_NONE ? 1 : grd_scalar_double(correction);
 }
 
 /* ---- Between the plan and the run: the state of the plan ----------------------------------------------------------------------------- */

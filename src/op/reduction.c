@@ -159,8 +159,11 @@ static grd_dtype reads_self(struct grd_plan *p, const struct grd_reduce_rule *ru
 }
 
 bool plan_reduce(struct grd_plan *p, const struct grd_reduce_rule *rule, grd_tensor *self, grd_dims dim, bool keepdim, grd_dtype dtype,
-                 double correction)
+                 grd_scalar correction)
 {
+    double subtracted = 1;
+    if (correction.kind != GRD_SCALAR_NONE && !grd_scalar_write(correction, GRD_FLOAT64, &subtracted))
+        return false;
     int64_t sizes[GRD_MAX_DIMS];
     struct grd_reduction *r = grd_reduction_of(p);
     const grd_dtype to = type_of(rule->type, p->out, (grd_dtype)self->dtype, dtype);
@@ -171,7 +174,7 @@ bool plan_reduce(struct grd_plan *p, const struct grd_reduce_rule *rule, grd_ten
         return false;
     const grd_dtype from = reads_self(p, rule, self, dim, to);
     const int64_t n = reduced_sizes(self, r->mask, keepdim, sizes);
-    plan_passes(r, rule, to, count_of(grd_sizes(self), r->mask), correction);
+    plan_passes(r, rule, to, count_of(grd_sizes(self), r->mask), subtracted);
     r->read = read_as(r->passes[0].what.kind, from, to);
     take_truth_of_extremes(r);
     for (int result = 0; result < p->op->nresults; result++)

@@ -1,6 +1,7 @@
 """Numbers that the dtype of a tensor cannot hold: refused, or wrapped around, exactly where PyTorch does, and with its words."""
 import pytest
 
+import gradus
 from beside_torch import check
 
 NUMBERS = ["2**63", "-2**63-1", "2**64", "300", "-129", "-1", "70000", "float('nan')", "float('inf')", "2.5", "1e20"]
@@ -38,3 +39,26 @@ def test_ends_of_ranges(call, dtype):
 @pytest.mark.parametrize("dtype", ["float32", "float64", "float16", "complex64"])
 def test_floats(call, dtype):
     check(f"t = tensor([1.0, 2.0]).to(torch.{dtype}); c = tensor([True, False]); " + call)
+
+
+ACTIVATIONS = """leaky_relu(t, {})|leaky_relu_(t, {})|elu(t, {})|softplus(t, {})|softplus(t, 1, {})|addcmul(t, t, t, value={})"""
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "float16", "bfloat16"])
+@pytest.mark.parametrize("number", ["1j", "2 + 1j", "2 + 0j", "1e300", "-1e300"])
+def test_numbers_of_activations(number, dtype):
+    for call in ACTIVATIONS.split("|"):
+        function = "torch." if call.startswith("addcmul") else "torch.nn.functional."
+        check(f"t = tensor([-1.0, 2.0]).to(torch.{dtype}); {function}{call.replace('{}', f'({number})')}")
+
+
+@pytest.mark.parametrize("call", ["celu(t, 1j)", "celu(t, 1 + 1j)", "rrelu(t, 1j, 2j)", "rrelu(t, 0.1, 2 + 2j, training=True)"])
+def test_numbers_of_celu_and_rrelu_are_real(call):
+    with pytest.raises(RuntimeError, match="^value cannot be converted to type float without overflow"):
+        eval(f"functional.{call}", {"functional": gradus.nn.functional, "t": gradus.tensor([-1.0, 2.0])})
+
+
+@pytest.mark.parametrize("call", ["std(t, correction={})", "var(t, correction={})", "std_mean(t, correction={})", "t.var(0, correction={})", "t.std(correction={})"])
+def test_corrections_are_real(call):
+    for number in ("1j", "0.5 + 0j", "0.5"):
+        check(f"t = tensor([1.0, 2.0, 4.0]); {'' if call.startswith('t.') else 'torch.'}{call.format(number)}")
