@@ -32,6 +32,8 @@ def batch_role(operator, argument):
     if kind == "int[]":
         dims = "REDUCE" if argument.may_be_absent and not (operator.view or operator.reduce.get("none")) else "DIMS"
         return {"dim": dims, "dims": "ORDER" if operator.view else dims, "size": "SIZES", "sizes": "SIZES", "stride": "STRIDES"}.get(name)
+    if name == "memory_format":
+        return "FORMAT"
     return "DIM" if kind == "int" and name in ("dim", "dim0", "dim1", "dim2", "dimension") else None
 
 

@@ -26,6 +26,7 @@ enum grd_batch_role {
     GRD_ROLE_ORDER,   /* the same, with a 0 in front */
     GRD_ROLE_SIZES,   /* with the size of the batch in front */
     GRD_ROLE_STRIDES, /* with the first tensor's stride of the batch in front */
+    GRD_ROLE_FORMAT,  /* the element's memory format is checked, and then that of the batch is left open */
     GRD_ROLE_OFFSET   /* in a loop: more by where the element of the first tensor begins; absent ones stay so */
 };
 

@@ -258,6 +258,19 @@ static bool shift_dim(struct shift *s, grd_value *value)
     return true;
 }
 
+static bool is_channels_last(const grd_value *format)
+{
+    return format->v.string != NULL && strncmp(format->v.string, "channels_last", strlen("channels_last")) == 0;
+}
+
+static bool shift_format(const struct shift *s, grd_value *value)
+{
+    if (!is_channels_last(value))
+        return true;
+    value->v.string = NULL;
+    return check_element(s->call);
+}
+
 static bool shift_list(struct shift *s, grd_value *value, enum grd_batch_role role)
 {
     int64_t *list = s->room[s->lists++];
@@ -324,7 +337,10 @@ static bool shift(struct shift *s)
         return false;
     for (int i = 0; i < op->nargs; i++) {
         const enum grd_batch_role role = op->args[i].role;
-        if (role == GRD_ROLE_DIM ? !shift_dim(s, &call->values[i]) : role != GRD_ROLE_NONE && !shift_list(s, &call->values[i], role))
+        grd_value *value = &call->values[i];
+        if (role == GRD_ROLE_DIM      ? !shift_dim(s, value)
+            : role == GRD_ROLE_FORMAT ? !shift_format(s, value)
+                                      : role != GRD_ROLE_NONE && !shift_list(s, value, role))
             return false;
     }
     return true;

@@ -543,8 +543,9 @@ static void words(void)
     refused(grd_div(v, v, .rounding_mode = "up"),
             "RuntimeError: div: expected rounding_mode to be one of None, 'trunc', or 'floor' but found 'up'");
     refused(grd_gelu(v, .approximate = "erf"), "RuntimeError: gelu: approximate argument must be either none or tanh.");
-    refused(grd_clone(v, .memory_format = "fortran"),
-            "ValueError: clone: memory_format must be 'preserve', 'contiguous' or 'channels_last', not 'fortran'");
+    refused(grd_clone(v, .memory_format = "fortran"), "ValueError: clone: memory_format must be \"preserve\", \"contiguous\", "
+                                                      "\"channels_last\" (of 4 dimensions) or \"channels_last_3d\" (of 5), "
+                                                      "not 'fortran'");
 }
 
 /* ---- How errors stay ---------------------------------------------------------------------------------------------------------------- */

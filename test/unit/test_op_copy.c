@@ -160,7 +160,9 @@ static void test_errors(void **state)
     assert_false(grd_ok());
     grd_error_clear();
     grd_clone(x, .memory_format = "channels");
-    expect_error(GRD_ERROR_VALUE, "clone: memory_format must be 'preserve', 'contiguous' or 'channels_last', not 'channels'");
+    expect_error(GRD_ERROR_VALUE, "clone: memory_format must be \"preserve\", \"contiguous\", \"channels_last\" (of 4 dimensions) or "
+                                  "\"channels_last_3d\" (of 5), not "
+                                  "'channels'");
 }
 
 static void test_stored_dtypes(void **state)
