@@ -24,6 +24,7 @@ struct grd_small_qr {
 /* The matrix is a triangle: elements on the other side of its diagonal are not read, nor is the diagonal if `unit`, which makes it 1. */
 struct grd_triangle {
     int64_t n;
+    int64_t stride; /* elements from one column of `a` to the next */
     bool upper, unit;
     bool left; /* of a y = x; otherwise y a = x */
     const void *a;

@@ -591,7 +591,7 @@ void run_linalg_solve_triangular(const struct grd_plan *p, grd_tensor *self, grd
     const int64_t n = grd_size_from_end(self, 1), k = grd_size_from_end(B, left ? 1 : 2), count = grd_matrix_count(p->results[0]);
     const double work = (double)n * (double)n * (double)grd_least(k, PIECE);
     const bool turned = ((const struct triangles *)p->state)->turned;
-    struct solutions s = {p, {.n = n, .upper = upper, .unit = unitriangular, .left = left}, turned, 1};
+    struct solutions s = {p, {.n = n, .stride = n, .upper = upper, .unit = unitriangular, .left = left}, turned, 1};
     if (left && count > 1 && n <= GRD_SMALL_MATRIX_SIDE && kernels_of(p->results[0])->solve_many != NULL) {
         grd_parallel_for(0, count, grd_lanes_grain(n, grd_matrix_grain(work)), solve_small_matrices, &s);
         return;

@@ -114,6 +114,42 @@ void run_hidden_lu_factor(const struct grd_plan *p, grd_tensor *A)
                      factor_matrices, (void *)p);
 }
 
+/* ---- Pivots ----------------------------------------------------------------------------------------------------------------------------------- */
+
+/* True if all pivots name rows. */
+static bool pivots_are_in(const grd_tensor *pivots, int64_t rows, double *ret_least)
+{
+    double largest;
+    return !grd_composite_extremes((grd_tensor *)pivots, ret_least, &largest) || (*ret_least >= 1 && largest <= (double)rows);
+}
+
+/* Pivots are rows of numbers, `most` or fewer. */
+static bool check_pivots(const grd_tensor *pivots, int64_t most, const char *function)
+{
+    return (pivots->ndim > 0 && grd_size_from_end(pivots, 1) <= most) ||
+           grd_raise(GRD_ERROR_RUNTIME, "%s: pivots must be rows of at most %lld numbers, but have sizes %s", function, (long long)most,
+                     grd_list_text(grd_sizes(pivots)));
+}
+
+/* LU is square, with as many pivots as rows. */
+static bool check_factors(const grd_tensor *LU, const grd_tensor *pivots, const char *function)
+{
+    if (!grd_decomposition_check_square(LU, function))
+        return false;
+    const int64_t n = grd_size_from_end(LU, 1);
+    return check_pivots(pivots, n, function) &&
+           (grd_size_from_end(pivots, 1) == n ||
+            grd_raise(GRD_ERROR_RUNTIME, "%s: Number of pivots per batch should be same as the dimension of the matrix", function));
+}
+
+static bool pivots_name_rows(const grd_tensor *LU, const grd_tensor *pivots)
+{
+    double least;
+    return pivots_are_in(pivots, grd_size_from_end(LU, 2), &least) ||
+           grd_raise(GRD_ERROR_RUNTIME, "Pivots given to lu_solve must all be %s. Did you properly pass the result of lu_factor?",
+                     least < 1 ? "greater or equal to 1" : "smaller or equal to LU.size(-2)");
+}
+
 /* ---- Inverses ------------------------------------------------------------------------------------------------------------------------------- */
 
 static bool *by_rows_of(struct grd_plan *p)
@@ -163,6 +199,87 @@ void run_hidden_inverse_small(const struct grd_plan *p, grd_tensor *A)
     grd_parallel_for(0, grd_matrix_count(A), small_grain(A, 4.0 / 3), invert_matrices, (void *)p);
 }
 
+/* With S A = L U, the inverse of A is U^-1 L^-1 S. Column i of U^-1 L^-1 is found in scratch memory, of L^-1 without the zeros above the first column of a piece, and
+ * becomes column places[i] of the inverse. */
+struct inverses {
+    const struct grd_plan *p;
+    int64_t n, pieces; /* of a matrix: threads share them */
+    int64_t *places;
+    char *solved;
+};
+
+enum { PIECE = 128 };
+
+bool plan_hidden_inverse_of_factors(struct grd_plan *p, grd_tensor *LU, grd_tensor *pivots)
+{
+    if (kernels_of(LU) == NULL)
+        return grd_raise_no_kernel("linalg.inv", (grd_dtype)LU->dtype);
+    if (!check_factors(LU, pivots, "linalg.inv") || pivots->ndim != LU->ndim - 1 ||
+        !grd_dims_equal(grd_sizes(pivots), grd_dims_from(LU->sizes, LU->ndim - 1)))
+        return !grd_pending() && grd_raise(GRD_ERROR_RUNTIME, "linalg.inv: pivots must have the sizes of LU without the last");
+    const int64_t n = grd_size_from_end(LU, 1);
+    const double numbers = (double)grd_matrix_count(LU) * (double)n;
+    grd_plan_scratch(p, numbers * (double)n * LU->itemsize + numbers * sizeof(int64_t));
+    return grd_plan_reads_as(p, grd_transpose(LU, -2, -1), (grd_dtype)LU->dtype) && grd_plan_reads_as(p, pivots, GRD_INT32) &&
+           grd_plan_columns(p, grd_batch_of(LU), n, n, (grd_dtype)LU->dtype) && grd_plan_lapack(p, n) && !grd_pending();
+}
+
+bool check_hidden_inverse_of_factors(struct grd_plan *p, grd_tensor *LU, grd_tensor *pivots)
+{
+    (void)p;
+    return pivots_name_rows(LU, pivots);
+}
+
+static void invert_piece(const struct inverses *v, int64_t matrix, int64_t first, int64_t some)
+{
+    const grd_tensor *x = v->p->results[0];
+    const int64_t n = v->n, itemsize = x->itemsize;
+    const char *factors = grd_matrix_at(v->p->in[0], matrix);
+    char *columns = v->solved + (matrix * n + first) * n * itemsize;
+    const struct grd_triangle lower = {
+        .n = n - first, .stride = n, .left = true, .unit = true, .a = factors + (first * n + first) * itemsize};
+    const struct grd_triangle upper = {.n = n, .stride = n, .left = true, .upper = true, .a = factors};
+    memset(columns, 0, (size_t)(some * n * itemsize));
+    for (int64_t i = 0; i < some; i++)
+        memcpy(columns + (i * n + first + i) * itemsize, grd_lapack_number((grd_dtype)x->dtype, 1), (size_t)itemsize);
+    grd_solve_triangle(v->p, (grd_dtype)x->dtype, &lower, false, some, n, columns + first * itemsize);
+    grd_solve_triangle(v->p, (grd_dtype)x->dtype, &upper, false, some, n, columns);
+    for (int64_t i = 0; i < some; i++)
+        memcpy(grd_matrix_at(x, matrix) + v->places[matrix * n + first + i] * n * itemsize, columns + i * n * itemsize,
+               (size_t)(n * itemsize));
+}
+
+static void invert_pieces(int64_t begin, int64_t end, void *context)
+{
+    const struct inverses *v = context;
+    for (int64_t i = begin; i < end; i++) {
+        const int64_t first = i % v->pieces * PIECE;
+        invert_piece(v, i / v->pieces, first, grd_least(v->n - first, PIECE));
+    }
+}
+
+/* Which row of A each row of S A is. */
+static void find_places(int64_t n, const int32_t *pivots, int64_t *ret_places)
+{
+    for (int64_t i = 0; i < n; i++)
+        ret_places[i] = i;
+    for (int64_t i = 0; i < n; i++) {
+        const int64_t other = pivots[i] - 1, place = ret_places[i];
+        ret_places[i] = ret_places[other];
+        ret_places[other] = place;
+    }
+}
+
+void run_hidden_inverse_of_factors(const struct grd_plan *p, grd_tensor *LU, grd_tensor *pivots)
+{
+    const int64_t n = grd_size_from_end(LU, 1), count = grd_matrix_count(LU);
+    struct inverses v = {p, n, (n + PIECE - 1) / PIECE, (int64_t *)p->scratch, p->scratch + count * n * (int64_t)sizeof(int64_t)};
+    (void)pivots;
+    for (int64_t i = 0; i < count; i++)
+        find_places(n, (const int32_t *)p->in[1]->data + i * n, v.places + i * n);
+    grd_parallel_for(0, count * v.pieces, grd_matrix_grain((double)n * (double)n * (double)grd_least(n, PIECE)), invert_pieces, &v);
+}
+
 void op_hidden_inverse(grd_tensor *A, grd_tensor **ret)
 {
     if (fits_lanes(A)) {
@@ -170,8 +287,7 @@ void op_hidden_inverse(grd_tensor *A, grd_tensor **ret)
         ret[0] = made.inverse, ret[1] = made.info;
     } else {
         const grd_hidden_lu_factor_result made = grd_hidden_lu_factor(A);
-        grd_tensor *identity = grd_eye(grd_size_from_end(A, 1), .dtype = (grd_dtype)A->dtype, .device = grd_tensor_device(A));
-        ret[0] = grd_hidden_lu_solve(made.LU, made.pivots, identity, true, false), ret[1] = made.info;
+        ret[0] = grd_hidden_inverse_of_factors(made.LU, made.pivots), ret[1] = made.info;
     }
 }
 
@@ -231,21 +347,6 @@ int64_t grd_pivots_rank(const grd_tensor *matrices, const grd_tensor *pivots)
 }
 
 /* ---- Exchanged rows ------------------------------------------------------------------------------------------------------------------------- */
-
-/* True if all pivots name rows. */
-static bool pivots_are_in(const grd_tensor *pivots, int64_t rows, double *ret_least)
-{
-    double largest;
-    return !grd_composite_extremes((grd_tensor *)pivots, ret_least, &largest) || (*ret_least >= 1 && largest <= (double)rows);
-}
-
-/* Pivots are rows of numbers, `most` or fewer. */
-static bool check_pivots(const grd_tensor *pivots, int64_t most, const char *function)
-{
-    return (pivots->ndim > 0 && grd_size_from_end(pivots, 1) <= most) ||
-           grd_raise(GRD_ERROR_RUNTIME, "%s: pivots must be rows of at most %lld numbers, but have sizes %s", function, (long long)most,
-                     grd_list_text(grd_sizes(pivots)));
-}
 
 bool plan_hidden_exchange_rows(struct grd_plan *p, grd_tensor *self, grd_tensor *pivots, bool back)
 {
@@ -311,17 +412,6 @@ bool grd_lu_unpack_check(const grd_tensor *data, const grd_tensor *pivots, bool 
 
 /* ---- Equations ------------------------------------------------------------------------------------------------------------------------------- */
 
-/* LU is square, with as many pivots as rows. */
-static bool check_factors(const grd_tensor *LU, const grd_tensor *pivots, const char *function)
-{
-    if (!grd_decomposition_check_square(LU, function))
-        return false;
-    const int64_t n = grd_size_from_end(LU, 1);
-    return check_pivots(pivots, n, function) &&
-           (grd_size_from_end(pivots, 1) == n ||
-            grd_raise(GRD_ERROR_RUNTIME, "%s: Number of pivots per batch should be same as the dimension of the matrix", function));
-}
-
 static grd_tensor *pivots_of_each(const grd_tensor *LU, grd_tensor *pivots)
 {
     return grd_expand(pivots, grd_dims_from(LU->sizes, LU->ndim - 1));
@@ -356,11 +446,8 @@ bool plan_hidden_lu_solve(struct grd_plan *p, grd_tensor *LU, grd_tensor *pivots
 
 bool check_hidden_lu_solve(struct grd_plan *p, grd_tensor *LU, grd_tensor *pivots, grd_tensor *B, bool left, bool adjoint)
 {
-    double least;
     (void)p, (void)B, (void)left, (void)adjoint;
-    return pivots_are_in(pivots, grd_size_from_end(LU, 2), &least) ||
-           grd_raise(GRD_ERROR_RUNTIME, "Pivots given to lu_solve must all be %s. Did you properly pass the result of lu_factor?",
-                     least < 1 ? "greater or equal to 1" : "smaller or equal to LU.size(-2)");
+    return pivots_name_rows(LU, pivots);
 }
 
 /* Of X A = B, columns of the transposed X are solved. */
@@ -370,8 +457,6 @@ struct systems {
     bool transposed;
     int64_t pieces; /* of the right sides: threads share them */
 };
-
-enum { PIECE = 128 };
 
 static void solve_small(const struct systems *s, int64_t begin, int64_t end)
 {
@@ -395,7 +480,7 @@ static void solve_piece(const struct systems *s, int64_t i)
     const int64_t some = s->pieces > 1 ? grd_least(s->k - first, PIECE) : s->k;
     char *piece = grd_matrix_at(x, matrix) + first * n * x->itemsize;
     const int32_t *pivots = (const int32_t *)grd_broadcast_matrix_at(s->p->in[2], x, matrix);
-    const struct grd_triangle triangle = {.n = n, .left = true, .a = grd_broadcast_matrix_at(s->p->in[1], x, matrix)};
+    const struct grd_triangle triangle = {.n = n, .stride = n, .left = true, .a = grd_broadcast_matrix_at(s->p->in[1], x, matrix)};
     if (!s->transposed)
         kernels_of(x)->exchange_rows(n, some, n, pivots, false, piece);
     for (int upper = 0; upper < 2; upper++) {

@@ -318,7 +318,7 @@ static void solve_left(const struct grd_triangle *t, int64_t k, int64_t leading,
     for (const T *end = x + k * leading; x < end; x += leading)
         for (int64_t step = 0; step < n; step++) {
             const int64_t j = t->upper ? n - 1 - step : step, first = t->upper ? 0 : j + 1;
-            const T *column = (const T *)t->a + j * n;
+            const T *column = (const T *)t->a + j * t->stride;
             x[j] = t->unit ? x[j] : quotient(x[j], column[j]);
             subtract_multiple(n - 1 - step, x[j], column + first, x + first);
         }
@@ -330,7 +330,7 @@ static void solve_right(const struct grd_triangle *t, int64_t k, int64_t leading
     const int64_t n = t->n;
     for (int64_t step = 0; step < n; step++) {
         const int64_t j = t->upper ? step : n - 1 - step, first = t->upper ? 0 : j + 1;
-        const T *column = (const T *)t->a + j * n;
+        const T *column = (const T *)t->a + j * t->stride;
         T *solved = x + j * leading;
         for (int64_t i = first; i < first + step; i++)
             subtract_multiple(k, column[i], x + i * leading, solved);

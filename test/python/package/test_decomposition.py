@@ -11,7 +11,7 @@ DTYPES = ["float64", "complex128"]
 def random(seed, shape, dtype):
     pick = np.random.default_rng(seed)
     values = pick.normal(size=shape)
-    return values + 1j * pick.normal(size=shape) if dtype == "complex128" else values
+    return (values + 1j * pick.normal(size=shape) if dtype.startswith("complex") else values).astype(dtype)
 
 
 def tensor(module, values, dtype):
@@ -292,3 +292,20 @@ def test_a_large_matrix_with_nan():
     q, r = gradus.linalg.qr(a)
     assert r[:, 70].isnan().any() and q.isnan().any()
     assert r[:, :64].isfinite().all() and gradus.linalg.qr(gradus.full((150, 150), float("nan"))).R.triu().isnan().any()
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "complex64", "complex128"])
+@pytest.mark.parametrize("left", [True, False])
+@pytest.mark.parametrize("n", [25, 32, 33, 97, 200])
+def test_large_triangles_are_solved_by_halves(n, left, dtype):
+    """Triangles that lie row by row or column by column, of two and of many right sides."""
+    a = random(20, (n, n), dtype) / n + 2 * np.eye(n, dtype=dtype)
+    for upper in (True, False):
+        for unit in (True, False):
+            triangle = np.triu(a) if upper else np.tril(a)
+            wide = triangle - np.diag(np.diag(triangle)) + np.eye(n) if unit else triangle
+            for k in (2, 5, 150):
+                b = random(21, (n, k) if left else (k, n), dtype)
+                for given in (gradus.tensor(triangle), gradus.tensor(np.ascontiguousarray(triangle.T)).mT):
+                    x, = on_threads(lambda: [gradus.linalg.solve_triangular(given, gradus.tensor(b), upper=upper, left=left, unitriangular=unit)])
+                    assert np.abs((wide @ x if left else x @ wide) - b).max() < 20 * np.finfo(dtype).eps * np.abs(b).max()

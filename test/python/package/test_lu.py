@@ -100,6 +100,18 @@ def test_large_matrices_are_decomposed_by_panels(shape, dtype):
 
 
 @pytest.mark.parametrize("dtype", ALL_DTYPES)
+@pytest.mark.parametrize("shape", [(17, 17), (32, 32), (33, 33), (127, 127), (129, 129), (300, 300), (3, 140, 140)])
+def test_inverses_of_large_matrices_are_made_in_pieces(shape, dtype):
+    """Pieces have 128 columns, and triangles are solved by halves down to 32 equations."""
+    a = random(12, shape, dtype)
+    inverse, = on_threads(lambda: [gradus.linalg.inv(gradus.tensor(a))])
+    n = shape[-1]
+    wide = a.astype("complex128" if np.iscomplexobj(a) else "float64")
+    assert np.abs(wide @ inverse - np.eye(n)).max() < 20 * n * np.finfo(dtype).eps * np.abs(a).max() * np.abs(inverse).max()
+    assert inverse.dtype == a.dtype and gradus.linalg.inv(gradus.tensor(a)).stride()[-2:] == (1, n)
+
+
+@pytest.mark.parametrize("dtype", ALL_DTYPES)
 @pytest.mark.parametrize("place", [0, 47, 48, 100, 199])
 def test_pivots_of_large_matrices_that_are_zero(place, dtype):
     """A column of zeros, and one that is not a number: info is the first zero on the diagonal of U."""
