@@ -6,7 +6,7 @@
 
 #include "kernel/cpu/matrix.h"
 #if !GRD_IS_COMPLEX
-#include "kernel/cpu/matrix_lanes.h"
+#include "kernel/cpu/matrix_groups.h"
 #endif
 
 /* ---- Cholesky ------------------------------------------------------------------------------------------------------------------------- */
@@ -46,48 +46,56 @@ static void cholesky(int64_t n, bool upper, void *a, int32_t *ret_info)
 }
 
 #if !GRD_IS_COMPLEX
-/* A matrix with a minor that is not positive remains as it is from there on. */
-static void cholesky_in_lanes(int64_t n, lanes *a, int32_t *ret_info)
+/* Subtracts from some rows of column j what the columns before it say, in the lanes in which they were finished. */
+INLINE void subtract_columns(int abreast, int64_t n, int64_t j, int64_t row, const lane_bits *is_finished, vector *a)
 {
-    for (int64_t j = 0; j < n; j++) {
-        T *pivot = a[j + j * n].x;
-        lanes inverse;
-        LANEWISE for (int l = 0; l < GRD_MATRIX_LANES; l++)
-        {
-            ret_info[l] = ret_info[l] == 0 && !(pivot[l] > 0) ? (int32_t)(j + 1) : ret_info[l];
-            pivot[l] = ret_info[l] == 0 ? sqrt(pivot[l]) : pivot[l];
-            inverse.x[l] = ret_info[l] == 0 ? 1 / pivot[l] : 1;
-        }
-        for (int64_t i = j + 1; i < n; i++)
-            LANEWISE for (int l = 0; l < GRD_MATRIX_LANES; l++) a[i + j * n].x[l] *= inverse.x[l];
-        for (int64_t k = j + 1; k < n; k++) {
-            lanes factor;
-            LANEWISE for (int l = 0; l < GRD_MATRIX_LANES; l++) factor.x[l] = ret_info[l] == 0 ? a[k + j * n].x[l] : 0;
-            for (int64_t i = k; i < n; i++)
-                subtract_in_lanes(factor.x, a[i + j * n].x, a[i + k * n].x);
-        }
+    vector rest[ABREAST];
+    UNROLLED for (int c = 0; c < abreast; c++) rest[c] = a[row + c + j * n];
+    BY_ONE for (int64_t k = 0; k < j; k++)
+    {
+        const vector factor = (vector)((lane_bits)a[j + k * n] & is_finished[k]);
+        UNROLLED for (int c = 0; c < abreast; c++) rest[c] -= factor * a[row + c + k * n];
     }
+    UNROLLED for (int c = 0; c < abreast; c++) a[row + c + j * n] = rest[c];
+}
+
+/* Has the bits of `factor`: a lane with a minor that is not positive remains as it is from there on. */
+static vector factor_lanes(int64_t n, vector *a)
+{
+    vector info = everywhere(0);
+    lane_bits is_finished[GRD_SMALL_MATRIX_SIDE];
+    for (int64_t j = 0; j < n; j++) {
+        vector *column = a + j * n;
+        int64_t i = j;
+        for (; i + ABREAST <= n; i += ABREAST)
+            subtract_columns(ABREAST, n, j, i, is_finished, a);
+        for (; i < n; i++)
+            subtract_columns(1, n, j, i, is_finished, a);
+        const lane_bits goes_on = (lane_bits)(info == 0) & (lane_bits)(column[j] > 0);
+        info = chosen(~goes_on & (lane_bits)(info == 0), everywhere((T)(j + 1)), info);
+        column[j] = chosen(goes_on, square_roots(column[j]), column[j]);
+        const vector inverse = chosen(goes_on, 1 / column[j], everywhere(1));
+        BY_ONE for (i = j + 1; i < n; i++) column[i] *= inverse;
+        is_finished[j] = goes_on;
+    }
+    return info;
 }
 
 static void cholesky_many(int64_t count, int64_t n, bool by_rows, bool upper, const void *matrices, void *ret_l, int32_t *ret_info)
 {
     const int64_t size = n * n;
-    lanes gathered[GRD_SMALL_MATRIX_SIDE * GRD_SMALL_MATRIX_SIDE];
-    int32_t turned[GRD_SMALL_MATRIX_SIDE * GRD_SMALL_MATRIX_SIDE];
+    vector group[GRD_SMALL_MATRIX_SIZE];
+    int32_t turned[GRD_SMALL_MATRIX_SIZE];
     places_by_columns(n, n, turned);
-    for (int64_t first = 0; first < count; first += GRD_MATRIX_LANES) {
-        const int64_t some = at_most(count - first, GRD_MATRIX_LANES);
-        const T *from[GRD_MATRIX_LANES];
-        T *to[GRD_MATRIX_LANES];
-        int32_t info[GRD_MATRIX_LANES] = {0};
-        lanes_from((const T *)matrices + first * size, size, some, from);
-        lanes_to((T *)ret_l + first * size, size, to);
-        gather(size, from, by_rows != upper ? turned : NULL, gathered);
-        cholesky_in_lanes(n, gathered, info);
+    for (int64_t first = 0; first < count; first += LANES) {
+        const int64_t some = at_most(count - first, LANES);
+        read_lanes(size, some, by_rows != upper ? turned : NULL, (const T *)matrices + first * size, group);
+        const vector info = factor_lanes(n, group);
         for (int64_t j = 1; j < n; j++)
-            memset(gathered + j * n, 0, (size_t)j * sizeof *gathered);
-        scatter(size, (int)some, to, upper ? turned : NULL, gathered);
-        memcpy(ret_info + first, info, (size_t)some * sizeof *info);
+            memset(group + j * n, 0, (size_t)j * sizeof *group);
+        write_group(size, some, upper ? turned : NULL, (T *)ret_l + first * size, group);
+        for (int64_t l = 0; l < some; l++)
+            ret_info[first + l] = (int32_t)info[l];
     }
 }
 

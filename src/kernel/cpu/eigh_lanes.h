@@ -83,7 +83,7 @@ static int64_t begin_step(int64_t n, int64_t least, struct ql *q)
         within = large;
         any = is_any(large) ? i : any;
     }
-    const vector half = (d_second - d_first) / (2 * e_first), size = root_of(multiply_add(half, half, one));
+    const vector half = (d_second - d_first) / (2 * e_first), size = square_roots(multiply_add(half, half, one));
     const vector g = d_last - d_first + e_first / (half + with_sign(size, half));
     q->step = (struct ql_step){first, last, one, one, g, (vector){0}};
     return any;
@@ -171,7 +171,7 @@ static void eigh_lanes(const struct grd_eigh *e, int64_t count, void *work)
         const int64_t groups = at_most((count - first + LANES - 1) / LANES, GROUPS);
         for (int64_t g = 0; g < groups; g++) {
             vector *a = (vector *)work + g * n * n;
-            gather_lanes(n * n, at_most(count - first - g * LANES, LANES), (const T *)e->a + (first + g * LANES) * n * n, NULL, a);
+            read_lanes(n * n, at_most(count - first - g * LANES, LANES), NULL, (const T *)e->a + (first + g * LANES) * n * n, a);
             scales[g] = scale_lanes(n, n, true, a);
             reduce_lanes(n, e->ret_v != NULL, a, q + g);
             q[g].v = e->ret_v != NULL ? a : NULL;

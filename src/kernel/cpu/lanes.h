@@ -8,6 +8,8 @@
 #include <arm_neon.h>
 #endif
 
+#include <math.h>
+
 #include "kernel/cpu/typed.h"
 
 /* What a vector lane holds: of complex dtypes one part. */
@@ -100,6 +102,27 @@ INLINE vector maximum(vector x, vector y)
         greater[l] = x[l] > y[l] ? x[l] : y[l];
     return greater;
 #endif
+}
+
+INLINE vector square_roots(vector x)
+{
+#if defined(__AVX512F__)
+    return sizeof(lane) == 4 ? (vector)_mm512_sqrt_ps((__m512)x) : (vector)_mm512_sqrt_pd((__m512d)x);
+#elif defined(__AVX__)
+    return sizeof(lane) == 4 ? (vector)_mm256_sqrt_ps((__m256)x) : (vector)_mm256_sqrt_pd((__m256d)x);
+#elif defined(__aarch64__)
+    return sizeof(lane) == 4 ? (vector)vsqrtq_f32((float32x4_t)x) : (vector)vsqrtq_f64((float64x2_t)x);
+#else
+    for (int l = 0; l < LANES; l++)
+        x[l] = sqrt(x[l]);
+    return x;
+#endif
+}
+
+/* a where bits of the mask are set, b where they are not. */
+INLINE vector chosen(lane_bits m, vector a, vector b)
+{
+    return (vector)(((lane_bits)a & m) | ((lane_bits)b & ~m));
 }
 
 /* ---- The first lanes of a vector ------------------------------------------------------------------------------------------------ */

@@ -1,15 +1,35 @@
 /* Elimination with exchanged rows; see kernel/lu.h. Typed: float32 float64 complex64 complex128. Columns, which are contiguous, are updated one after the other. */
 #include "kernel/lu.h"
 
+#include <float.h>
 #include <string.h>
 
 #include "kernel/cpu/pivots.h"
+
+/* Note [Reciprocals of pivots]
+ * What is divided by a real pivot is multiplied by its reciprocal, which takes less time. Numbers below the least normal one have none in range: they, and what they divide,
+ * are multiplied by RAISE first, which is exact, as a pivot is the largest element. */
+#define RAISE ((R)0x1p64)
+static const R least_normal = sizeof(R) == sizeof(float) ? (R)FLT_MIN : (R)DBL_MIN;
+
 #if !GRD_IS_COMPLEX
 #include "kernel/cpu/matrix_lanes.h"
 #include "kernel/cpu/lu_lanes.h"
 #endif
 
 /* ---- One matrix ------------------------------------------------------------------------------------------------------------------------- */
+
+INLINE void divide_by_pivot(int64_t n, C pivot, T *x)
+{
+#if GRD_IS_COMPLEX
+    for (int64_t i = 0; i < n; i++)
+        x[i] = quotient(x[i], pivot);
+#else
+    const R raise = fabs(pivot) < least_normal ? RAISE : 1, reciprocal = 1 / (pivot * raise);
+    for (int64_t i = 0; i < n; i++)
+        x[i] = x[i] * raise * reciprocal;
+#endif
+}
 
 static void factor(int64_t m, int64_t n, void *matrix, int32_t *ret_pivots, int32_t *ret_info)
 {
@@ -25,8 +45,7 @@ static void factor(int64_t m, int64_t n, void *matrix, int32_t *ret_pivots, int3
             *ret_info = *ret_info == 0 ? (int32_t)(j + 1) : *ret_info;
             continue;
         }
-        for (int64_t i = j + 1; i < m; i++)
-            column[i] = quotient(column[i], column[j]);
+        divide_by_pivot(m - j - 1, column[j], column + j + 1);
         for (int64_t k = j + 1; k < n; k++)
             subtract_multiple(m - j - 1, a[j + k * m], column + j + 1, a + j + 1 + k * m);
     }

@@ -4,15 +4,11 @@
  * it is exchanged with takes its place by the same masks.
  *
  * Invariant: a lane has the bits of `factor` and of two triangles solved after each other, whatever lies in the other lanes. */
-#include "kernel/cpu/lanes.h"
+#include "kernel/cpu/matrix_groups.h"
 
 typedef lane_bits mask;
 
-/* A function of its own, and a loop that is not written out for as many rounds as fit into an array: short code, as it is compiled for each level. */
-#define NOT_INLINE __attribute__((noinline))
-#define BY_ONE _Pragma("GCC unroll 1")
-
-enum { SIDE = GRD_SMALL_MATRIX_SIDE, SIZE = GRD_SMALL_MATRIX_SIZE, ABREAST = 4 };
+enum { SIDE = GRD_SMALL_MATRIX_SIDE, SIZE = GRD_SMALL_MATRIX_SIZE };
 
 struct elimination {
     vector a[SIZE];      /* the matrices, column by column: L U of them in the end */
@@ -23,11 +19,6 @@ struct elimination {
     mask is_regular;     /* the pivot is not 0 */
 };
 
-INLINE vector chosen(mask m, vector a, vector b)
-{
-    return (vector)(((mask)a & m) | ((mask)b & ~m));
-}
-
 INLINE vector kept(mask m, vector a)
 {
     return (vector)((mask)a & m);
@@ -36,17 +27,18 @@ INLINE vector kept(mask m, vector a)
 /* Chooses the pivots of column j as largest_of does: the first of the rows whose elements are the largest; the row of the step, if its element is NaN. */
 INLINE void choose_pivots(int64_t n, int64_t j, struct elimination *e)
 {
-    const vector *column = e->a + j * n, here = everywhere((T)j), one = everywhere(1);
-    vector largest = magnitudes(column[j]), found = everywhere(SIDE), row = everywhere((T)n);
+    const vector *column = e->a + j * n, one = everywhere(1);
+    vector largest = magnitudes(column[j]), row = everywhere((T)j), found = row;
+    mask is_found = {0};
     BY_ONE for (int64_t i = j + 1; i < n; i++) largest = maximum(magnitudes(column[i]), largest);
-    BY_ONE for (int64_t i = n - 1; i >= j; i--)
+    BY_ONE for (int64_t i = j; i < n; i++, row += one)
     {
-        row -= one;
-        found = chosen((mask)(magnitudes(column[i]) == largest), row, found);
+        const mask is_pivot = (mask)(magnitudes(column[i]) == largest) & ~is_found;
+        e->is_pivot[i] = is_pivot;
+        is_found |= is_pivot;
+        found = chosen(is_pivot, row, found);
     }
-    found = chosen((mask)(largest == largest), found, here);
-    row = here;
-    BY_ONE for (int64_t i = j; i < n; i++, row += one) e->is_pivot[i] = (mask)(found == row);
+    e->is_pivot[j] |= ~is_found;
     e->pivots[j] = found;
 }
 
@@ -105,35 +97,16 @@ static NOT_INLINE void take_step(int64_t n, int64_t j, bool with_l, struct elimi
     choose_pivots(n, j, e);
     exchange_abreast(1, n, j, 1, false, e, column);
     const mask is_zero = (mask)(column[j] == 0);
-    const vector divisor = chosen(is_zero, everywhere(1), column[j]);
+    const vector pivot = chosen(is_zero, everywhere(1), column[j]);
+    const vector raise = chosen((mask)(magnitudes(pivot) < everywhere(least_normal)), everywhere(RAISE), everywhere(1));
+    const vector reciprocal = 1 / (pivot * raise);
     e->is_regular = ~is_zero;
     e->info = chosen(is_zero & (mask)(e->info == 0), everywhere((T)(j + 1)), e->info);
-    BY_ONE for (int64_t i = j + 1; i < n; i++) column[i] /= divisor;
+    BY_ONE for (int64_t i = j + 1; i < n; i++) column[i] = column[i] * raise * reciprocal;
     if (with_l && j > 0)
         exchange_columns(n, j, j, e, e->a);
     if (j < n - 1)
         eliminate_columns(n, j, n - j - 1, e, column + n);
-}
-
-/* Reads `size` elements of each matrix of a group. */
-static NOT_INLINE void read_lanes(int64_t size, int64_t count, const int32_t *place, const T *first, vector *ret_lanes)
-{
-    const T *from[LANES];
-    lanes_from_wide(LANES, first, size, count, from);
-    gather_wide(LANES, size, from, place, (T *)ret_lanes);
-}
-
-static NOT_INLINE void write_lanes(int64_t size, int64_t count, T *const *to, const vector *lanes_of_elements)
-{
-    scatter_wide(LANES, size, (int)count, to, NULL, (const T *)lanes_of_elements);
-}
-
-/* Writes them one after the other. */
-static void write_group(int64_t size, int64_t count, T *first, const vector *lanes_of_elements)
-{
-    T *to[LANES];
-    lanes_to_wide(LANES, first, size, to);
-    write_lanes(size, count, to, lanes_of_elements);
 }
 
 INLINE void begin_elimination(const struct grd_small_elimination *s, const int32_t *place, struct elimination *ret_e)
@@ -179,7 +152,7 @@ static void factor_group(const struct grd_small_elimination *s, const int32_t *p
     begin_elimination(s, place, &e);
     for (int64_t j = 0; j < n; j++)
         take_step(n, j, true, &e);
-    write_group(n * n, s->count, s->ret, e.a);
+    write_group(n * n, s->count, NULL, s->ret, e.a);
     for (int64_t l = 0; l < s->count; l++)
         for (int64_t j = 0; j < n; j++)
             s->ret_pivots[l * n + j] = (int32_t)e.pivots[j][l] + 1;
@@ -216,7 +189,7 @@ static void solve_group(const struct grd_small_elimination *s, const int32_t *pl
     }
     for (int64_t c = 0; c < k; c++)
         solve_upper(1, n, e.a, NULL, x + c * n);
-    write_group(n * k, s->count, s->ret, x);
+    write_group(n * k, s->count, NULL, s->ret, x);
     write_infos(s, &e);
 }
 
@@ -235,7 +208,7 @@ INLINE void write_inverse_columns(int abreast, int64_t first, const struct grd_s
         T *to[LANES];
         for (int l = 0; l < LANES; l++)
             to[l] = (T *)s->ret + (l * n + (int64_t)rows[first + c][l]) * n;
-        write_lanes(n, s->count, to, x + c * n);
+        write_lanes(n, s->count, NULL, to, x + c * n);
     }
 }
 

@@ -5,6 +5,7 @@
 
 #include <string.h>
 
+#include "kernel/cpu/shuffle.h"
 #include "kernel/cpu/typed.h"
 #include "kernel/decomposition.h"
 
@@ -20,77 +21,59 @@ typedef union {
     B bits[GRD_MATRIX_LANES];
 } lanes;
 
-/* A square of elements, a row of it from each of as many matrices, is transposed in vectors of 16 bytes. */
-enum { SQUARE = 16 / sizeof(T) };
-typedef T square_row __attribute__((vector_size(16)));
-
-INLINE void transpose_square(square_row *rows)
-{
-#if GRD_TAG == GRD_TAG_float32
-    const square_row a = __builtin_shufflevector(rows[0], rows[1], 0, 4, 1, 5), b = __builtin_shufflevector(rows[0], rows[1], 2, 6, 3, 7),
-                     c = __builtin_shufflevector(rows[2], rows[3], 0, 4, 1, 5), d = __builtin_shufflevector(rows[2], rows[3], 2, 6, 3, 7);
-    rows[0] = __builtin_shufflevector(a, c, 0, 1, 4, 5);
-    rows[1] = __builtin_shufflevector(a, c, 2, 3, 6, 7);
-    rows[2] = __builtin_shufflevector(b, d, 0, 1, 4, 5);
-    rows[3] = __builtin_shufflevector(b, d, 2, 3, 6, 7);
-#else
-    const square_row a = rows[0], b = rows[1];
-    rows[0] = __builtin_shufflevector(a, b, 0, 2);
-    rows[1] = __builtin_shufflevector(a, b, 1, 3);
-#endif
-}
-
 /* Where the elements of a matrix are among the lanes: element i is at place[i], at i for place NULL. */
 INLINE int64_t place_at(const int32_t *place, int64_t i)
 {
     return place == NULL ? i : place[i];
 }
 
-/* Elements [i, i + SQUARE) of all lanes, of which there are `width`. */
-INLINE void gather_square(int width, const T *const *from, int64_t i, const int32_t *place, T *to)
+/* Elements [i, i + some), at most LANES, of the matrices of all lanes, of which there are `width`: a square of elements is transposed for each vector. */
+INLINE void gather_square(int width, const T *const *from, int64_t i, int64_t some, const int32_t *place, T *to)
 {
-    UNROLLED for (int l = 0; l < width; l += SQUARE)
-    {
-        square_row rows[SQUARE];
-        UNROLLED for (int r = 0; r < SQUARE; r++) memcpy(&rows[r], from[l + r] + i, sizeof *rows);
-        transpose_square(rows);
-        UNROLLED for (int r = 0; r < SQUARE; r++) memcpy(to + place_at(place, i + r) * width + l, &rows[r], sizeof *rows);
+    const lane_mask mask = first_lanes(some);
+    for (int l = 0; l < width; l += LANES) {
+        vector v[LANES];
+        UNROLLED for (int r = 0; r < LANES; r++) v[r] = some == LANES ? load_vector(from[l + r] + i) : load_lanes(from[l + r] + i, mask);
+        transpose_lanes(v);
+        UNROLLED for (int r = 0; r < LANES; r++) if (r < some) store_vector(to + place_at(place, i + r) * width + l, v[r]);
     }
 }
 
-INLINE void scatter_square(int width, int lanes_used, T *const *to, int64_t i, const int32_t *place, const T *from)
+INLINE void scatter_square(int width, int lanes_used, T *const *to, int64_t i, int64_t some, const int32_t *place, const T *from)
 {
-    for (int l = 0; l < lanes_used; l += SQUARE) {
-        square_row rows[SQUARE];
-        UNROLLED for (int r = 0; r < SQUARE; r++) memcpy(&rows[r], from + place_at(place, i + r) * width + l, sizeof *rows);
-        transpose_square(rows);
-        for (int r = 0; r < SQUARE && l + r < lanes_used; r++)
-            memcpy(to[l + r] + i, &rows[r], sizeof *rows);
+    const lane_mask mask = first_lanes(some);
+    for (int l = 0; l < lanes_used; l += LANES) {
+        vector v[LANES];
+        UNROLLED for (int r = 0; r < LANES; r++) v[r] = load_vector(from + place_at(place, i + (r < some ? r : 0)) * width + l);
+        transpose_lanes(v);
+        UNROLLED for (int r = 0; r < LANES; r++)
+        {
+            if (l + r >= lanes_used)
+                break;
+            if (some == LANES)
+                store_vector(to[l + r] + i, v[r]);
+            else
+                store_lanes(to[l + r] + i, mask, v[r]);
+        }
     }
 }
 
 /* Reads `size` elements, one after the other, of a matrix for each lane. Where they do not fill squares the last square overlaps the one before. */
 INLINE void gather_wide(int width, int64_t size, const T *const *from, const int32_t *place, T *to)
 {
-    for (int64_t i = 0; i + SQUARE <= size; i += SQUARE)
-        gather_square(width, from, i, place, to);
-    if (size >= SQUARE && size % SQUARE != 0)
-        gather_square(width, from, size - SQUARE, place, to);
-    for (int64_t i = 0; i < size && size < SQUARE; i++)
-        for (int l = 0; l < width; l++)
-            to[place_at(place, i) * width + l] = from[l][i];
+    for (int64_t i = 0; i + LANES <= size; i += LANES)
+        gather_square(width, from, i, LANES, place, to);
+    if (size % LANES != 0)
+        gather_square(width, from, size > LANES ? size - LANES : 0, at_most(size, LANES), place, to);
 }
 
 /* Writes the elements of the first lanes to their matrices. */
 INLINE void scatter_wide(int width, int64_t size, int lanes_used, T *const *to, const int32_t *place, const T *from)
 {
-    for (int64_t i = 0; i + SQUARE <= size; i += SQUARE)
-        scatter_square(width, lanes_used, to, i, place, from);
-    if (size >= SQUARE && size % SQUARE != 0)
-        scatter_square(width, lanes_used, to, size - SQUARE, place, from);
-    for (int64_t i = 0; i < size && size < SQUARE; i++)
-        for (int l = 0; l < lanes_used; l++)
-            to[l][i] = from[place_at(place, i) * width + l];
+    for (int64_t i = 0; i + LANES <= size; i += LANES)
+        scatter_square(width, lanes_used, to, i, LANES, place, from);
+    if (size % LANES != 0)
+        scatter_square(width, lanes_used, to, size > LANES ? size - LANES : 0, at_most(size, LANES), place, from);
 }
 
 INLINE void gather(int64_t size, const T *const *from, const int32_t *place, lanes *to)

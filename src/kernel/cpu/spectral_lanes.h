@@ -5,8 +5,7 @@
 #ifndef GRD_KERNEL_CPU_SPECTRAL_LANES_H
 #define GRD_KERNEL_CPU_SPECTRAL_LANES_H
 
-#include "kernel/cpu/lanes.h"
-#include "kernel/cpu/matrix_lanes.h"
+#include "kernel/cpu/matrix_groups.h"
 
 /* Vectors that are rotated in turn, so that one goes on while the other waits for a division or a root. */
 enum { GROUPS = 2, MATRICES = GROUPS * LANES };
@@ -83,21 +82,6 @@ INLINE vector choose_or_zero(mask m, vector x)
     return choose(m, x, (vector){0});
 }
 
-INLINE vector root_of(vector x)
-{
-#if defined(__AVX512F__)
-    return sizeof(T) == 4 ? (vector)_mm512_sqrt_ps((__m512)x) : (vector)_mm512_sqrt_pd((__m512d)x);
-#elif defined(__AVX__)
-    return sizeof(T) == 4 ? (vector)_mm256_sqrt_ps((__m256)x) : (vector)_mm256_sqrt_pd((__m256d)x);
-#elif defined(__aarch64__)
-    return sizeof(T) == 4 ? (vector)vsqrtq_f32((float32x4_t)x) : (vector)vsqrtq_f64((float64x2_t)x);
-#else
-    for (int l = 0; l < LANES; l++)
-        x[l] = sqrt(x[l]);
-    return x;
-#endif
-}
-
 /* The bit of the sign. */
 INLINE bits sign_bit(void)
 {
@@ -119,7 +103,7 @@ struct turn {
 
 INLINE struct turn turn_of(vector f, vector g)
 {
-    const vector squares = multiply_add(f, f, g * g), size = root_of(squares);
+    const vector squares = multiply_add(f, f, g * g), size = square_roots(squares);
     const mask known = is_less(everywhere(least_square), squares);
     return (struct turn){choose(known, f / size, everywhere(1)), choose_or_zero(known, g / size), choose(known, size, f)};
 }
@@ -148,7 +132,7 @@ static struct reflection reflection_of(int64_t n, int64_t step, vector *x)
     vector tail = {0};
     for (int64_t i = 1; i < n; i++)
         tail = multiply_add(x[i * step], x[i * step], tail);
-    const vector first = x[0], squares = multiply_add(first, first, tail), head = -with_sign(root_of(squares), first);
+    const vector first = x[0], squares = multiply_add(first, first, tail), head = -with_sign(square_roots(squares), first);
     const mask needed = is_less((vector){0}, tail) & is_less(everywhere(least_square), squares);
     const vector factor = choose_or_zero(needed, 1 / (first - head));
     for (int64_t i = 1; i < n; i++)
@@ -189,30 +173,6 @@ static void multiply_reflections(int64_t rows, int64_t columns, int64_t count, i
 
 /* ---- Between matrices and lanes ---------------------------------------------------------------------------------------------------------- */
 
-/* Reads `size` elements, one after the other, of `count` matrices, at most as many as there are lanes; lanes without a matrix read the last one. Element i
- * goes to place[i], or to i where that is NULL. */
-static void gather_lanes(int64_t size, int64_t count, const T *from, const int32_t *place, vector *to)
-{
-    const T *first[LANES];
-    for (int l = 0; l < LANES; l++)
-        first[l] = from + at_most(l, count - 1) * size;
-    for (int64_t i = 0; i < size; i += SQUARE) {
-        const int64_t at = size < SQUARE ? i : at_most(i, size - SQUARE);
-        if (size < SQUARE) {
-            for (int64_t r = 0; r < size; r++)
-                for (int l = 0; l < LANES; l++)
-                    ((T *)(to + place_at(place, r)))[l] = first[l][r];
-            break;
-        }
-        for (int l = 0; l < LANES; l += SQUARE) {
-            square_row rows[SQUARE];
-            UNROLLED for (int r = 0; r < SQUARE; r++) memcpy(&rows[r], first[l + r] + at, sizeof *rows);
-            transpose_square(rows);
-            UNROLLED for (int r = 0; r < SQUARE; r++) memcpy((T *)(to + place_at(place, at + r)) + l, &rows[r], sizeof *rows);
-        }
-    }
-}
-
 /* 1, or -1 where a vector, which is found up to its sign, is to be turned round, so that the sign does not hang on rounding: the value of the polynomial with the
  * coefficients x at 0.7, which for hardly any vector is close to 0, is to be positive. */
 INLINE vector sign_of(int64_t n, const vector *x)
@@ -232,24 +192,10 @@ INLINE void multiply_column(int64_t n, vector factor, vector *x)
 /* Writes the n elements of a column, lane l to to[l], with no zero that is negative. */
 static void scatter_column(int64_t n, int64_t count, const vector *from, T *const *to)
 {
-    for (int64_t i = 0; i < n; i += SQUARE) {
-        const int64_t at = n < SQUARE ? i : at_most(i, n - SQUARE);
-        if (n < SQUARE) {
-            for (int64_t r = 0; r < n; r++)
-                for (int l = 0; l < count; l++)
-                    to[l][r] = ((const T *)(from + r))[l] + 0;
-            break;
-        }
-        for (int l = 0; l < count; l += SQUARE) {
-            square_row rows[SQUARE];
-            UNROLLED for (int r = 0; r < SQUARE; r++) memcpy(&rows[r], (const T *)(from + at + r) + l, sizeof *rows);
-            transpose_square(rows);
-            for (int r = 0; r < SQUARE && l + r < count; r++) {
-                rows[r] += 0;
-                memcpy(to[l + r] + at, &rows[r], sizeof *rows);
-            }
-        }
-    }
+    vector column[GRD_LANES_SIDE];
+    for (int64_t i = 0; i < n; i++)
+        column[i] = from[i] + 0;
+    write_lanes(n, count, NULL, to, column);
 }
 
 /* Powers of two about as large as the largest elements; and where all elements are finite. */

@@ -67,7 +67,7 @@ static void bidiagonalize(int64_t m, int64_t k, int64_t columns, vector *a, stru
 INLINE vector shifted(vector f, vector x, vector p, vector y, vector q)
 {
     const vector beside = p * y, ratio = ((p - q) * (p + q) + (x - y) * (x + y)) / (2 * beside);
-    const vector tangent = 1 / (ratio + with_sign(root_of(multiply_add(ratio, ratio, everywhere(1))), ratio));
+    const vector tangent = 1 / (ratio + with_sign(square_roots(multiply_add(ratio, ratio, everywhere(1))), ratio));
     return ((f - q) * (f + q) + y * (choose_or_zero(is_less((vector){0}, magnitudes(beside)), p * tangent) - y)) / f;
 }
 
@@ -217,8 +217,8 @@ static void svd_lanes(const struct grd_svd *s, int64_t count, void *work)
         const int64_t groups = at_most((count - first + LANES - 1) / LANES, GROUPS);
         for (int64_t g = 0; g < groups; g++) {
             vector *a = (vector *)work + g * (size + k * k);
-            gather_lanes(m * k, at_most(count - first - g * LANES, LANES), (const T *)s->a + (first + g * LANES) * m * k,
-                         turned ? place : NULL, a);
+            read_lanes(m * k, at_most(count - first - g * LANES, LANES), turned ? place : NULL,
+                       (const T *)s->a + (first + g * LANES) * m * k, a);
             scales[g] = scale_lanes(m, k, false, a);
             q[g].u = vectors ? a : NULL;
             q[g].v = vectors ? a + size : NULL;

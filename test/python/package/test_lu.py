@@ -233,3 +233,13 @@ def test_matrices_of_powers(dtype):
     "m.linalg.vander(m.ones(()))", "m.linalg.vander(m.ones(3), N=1)", "m.linalg.vander(m.tensor([True]))", "m.vander(m.ones(2, 2))", "m.vander(m.ones(2), N=-1)"])
 def test_errors_of_tensors_and_powers(call):
     test_errors(call)
+
+
+@pytest.mark.parametrize("count", [1, 20])
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_pivots_below_the_least_normal_number(dtype, count):
+    """Their reciprocals are out of range: the first column of L is that of a matrix that is larger by a power of two, to the last bit."""
+    least, up = (-149, 120) if dtype == "float32" else (-1074, 1000)
+    a = np.ldexp(np.random.default_rng(3).integers(-20, 20, (count, 7, 7)).astype(dtype), least)
+    tiny, large = (gradus.linalg.lu_factor_ex(gradus.tensor(x.astype(dtype)))[0].numpy() for x in (a, np.ldexp(a, up)))
+    assert np.isfinite(tiny).all() and tiny[:, 1:, 0].tobytes() == large[:, 1:, 0].tobytes() and np.abs(tiny[:, 1:, 0]).max() > 0.5
