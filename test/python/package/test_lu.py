@@ -242,4 +242,5 @@ def test_pivots_below_the_least_normal_number(dtype, count):
     least, up = (-149, 120) if dtype == "float32" else (-1074, 1000)
     a = np.ldexp(np.random.default_rng(3).integers(-20, 20, (count, 7, 7)).astype(dtype), least)
     tiny, large = (gradus.linalg.lu_factor_ex(gradus.tensor(x.astype(dtype)))[0].numpy() for x in (a, np.ldexp(a, up)))
-    assert np.isfinite(tiny).all() and tiny[:, 1:, 0].tobytes() == large[:, 1:, 0].tobytes() and np.abs(tiny[:, 1:, 0]).max() > 0.5
+    tiny, large = (np.sort(x[:, 1:, 0]) for x in (tiny, large))  # later pivots may be other rows
+    assert np.isfinite(tiny).all() and tiny.tobytes() == large.tobytes() and np.abs(tiny).max() > 0.5
