@@ -10,7 +10,7 @@
 #ifndef GRD_KERNEL_CPU_LINES_SOFTMAX_H
 #define GRD_KERNEL_CPU_LINES_SOFTMAX_H
 
-enum { LANES = 32, SHORT = 16, PIECE = 1024, COLUMNS = GRD_LINES_COLUMNS };
+enum { LANES = 32, SHORT = 16, PIECE = 2048, COLUMNS = GRD_LINES_COLUMNS };
 
 /* ---- Lines ---------------------------------------------------------------------------------------------------------------- */
 /* Lanes are folded by loops of fixed length, each a few instructions. */
