@@ -13,6 +13,7 @@ enum {
     ALIGNMENT = 64,
     CACHE_LINE = 64,
     BLOCK = 1 << 18, /* bytes of an operand's block: those of several operands, or three times as much of one, stay in a cache of 1 MiB */
+    TOGETHER = 2048, /* elements of lines that are converted together: they and what the kernel keeps of them stay in the first cache */
     AHEAD = 8,       /* rows that are asked for early: the hardware does not look beyond a page */
     TURNED = 64      /* rows of a block that are transposed before they are converted: whole cache lines of the operand */
 };
@@ -237,6 +238,8 @@ static int64_t width_of_blocks(const struct lines *l, int64_t width)
     const int64_t block = shares_block(l) ? 3 * BLOCK : BLOCK;
     if (has_blocks && width * l->n * l->size > block)
         width = block / (l->n * l->size);
+    if (has_blocks && !transposes && !l->columns && width * l->n > TOGETHER)
+        width = TOGETHER / l->n;
     if (transposes || (has_blocks && l->columns))
         width = width < least ? least : width / least * least;
     width = width < 1 ? 1 : width;
