@@ -109,9 +109,20 @@ INLINE void fetch(const S *x, int64_t count)
 }
 
 /* ---- Gathering: combine(map(x)) --------------------------------------------------------------------------------------------- */
+/* Written out by 64 bytes: a loop over these would leave lanes in memory, and wait for them. */
+INLINE void combine_lanes(int count, G *lanes, const G *others, combine_function *combine)
+{
+    enum { TOGETHER = 64 / sizeof(G) };
+    if (count < TOGETHER)
+        LANEWISE for (int l = 0; l < count; l++) lanes[l] = combine(lanes[l], others[l]);
+    else
+        UNROLLED for (int first = 0; first < count; first += TOGETHER) LANEWISE for (int l = 0; l < TOGETHER; l++) lanes[first + l] =
+            combine(lanes[first + l], others[first + l]);
+}
+
 INLINE void fold(G *lanes, int half, combine_function *combine)
 {
-    LANEWISE for (int l = 0; l < half; l++) lanes[l] = combine(lanes[l], lanes[l + half]);
+    combine_lanes(half, lanes, lanes + half, combine);
 }
 
 /* `width` is a constant: every fold is a loop of fixed length, which is a few instructions. */
@@ -151,7 +162,7 @@ INLINE G gather_line(int64_t n, const S *x, G center, map_function *map, combine
                 fetch(x + i, LANES);
                 LANEWISE for (int l = 0; l < LANES; l++) part[l] = combine(part[l], map(value_of(x[i + l]), center));
             }
-            LANEWISE for (int l = 0; l < LANES; l++) total[l] = combine(total[l], part[l]);
+            combine_lanes(LANES, total, part, combine);
         }
         if (LANES == 32)
             fold(total, 16, combine);
