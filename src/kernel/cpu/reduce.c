@@ -340,10 +340,9 @@ INLINE void add_terms(E *part, const S *x, bool squares)
 #endif
 }
 
-INLINE G sum_terms(int64_t n, const S *x, bool squares)
+/* Adds at least FLOAT_SHORT terms up to as many totals: those of even and odd places to those of even and odd ones, but for halves. */
+INLINE void gather_terms(int64_t n, const S *x, bool squares, G *ret_total)
 {
-    if (n < FLOAT_SHORT)
-        return gather_line(n, x, 0, squares ? squared : itself, add, 0);
     G total[FLOAT_SHORT];
     E rest[FLOAT_SHORT];
     const S *last = x + n - FLOAT_SHORT;
@@ -357,8 +356,8 @@ INLINE G sum_terms(int64_t n, const S *x, bool squares)
     if (n < FLOAT_SHORT * FLOAT_STEPS) {
         for (i = 0; i + FLOAT_SHORT <= n; i += FLOAT_SHORT)
             LANEWISE for (int l = 0; l < FLOAT_SHORT; l++) rest[l] += term(x[i + l], squares);
-        LANEWISE for (int l = 0; l < FLOAT_SHORT; l++) total[l] = rest[l];
-        return fold_all(total, FLOAT_SHORT, add);
+        LANEWISE for (int l = 0; l < FLOAT_SHORT; l++) ret_total[l] = rest[l];
+        return;
     }
     LANEWISE for (int l = 0; l < FLOAT_SHORT; l++) total[l] = term(x[l], squares);
     while (n - i >= FLOAT_LANES) {
@@ -377,9 +376,31 @@ INLINE G sum_terms(int64_t n, const S *x, bool squares)
     }
     for (; i + FLOAT_SHORT <= n; i += FLOAT_SHORT)
         LANEWISE for (int l = 0; l < FLOAT_SHORT; l++) rest[l] += term(x[i + l], squares);
-    LANEWISE for (int l = 0; l < FLOAT_SHORT; l++) total[l] += rest[l];
+    LANEWISE for (int l = 0; l < FLOAT_SHORT; l++) ret_total[l] = total[l] + rest[l];
+}
+
+INLINE G sum_terms(int64_t n, const S *x, bool squares)
+{
+    G total[FLOAT_SHORT];
+    if (n < FLOAT_SHORT)
+        return gather_line(n, x, 0, squares ? squared : itself, add, 0);
+    gather_terms(n, x, squares, total);
     return fold_all(total, FLOAT_SHORT, add);
 }
+
+#if !GRD_IS_HALF
+/* Adds the elements at even places to gathered[0], and those at odd ones to gathered[1]. */
+static void sum_pairs(int64_t n, const S *x, G *gathered)
+{
+    G total[FLOAT_SHORT];
+    gather_terms(n, x, false, total);
+    for (int half = FLOAT_SHORT / 2; half >= 2; half /= 2)
+        fold(total, half, add);
+    gathered[0] += total[0];
+    gathered[1] += total[1];
+}
+#endif
+
 
 INLINE G sum_line(int64_t n, const S *x)
 {
@@ -519,6 +540,12 @@ INLINE void add_blocks(struct grd_reduce_block *b, int rows)
 
 static void sum_columns(const struct grd_reduce_block *b)
 {
+#if !GRD_IS_HALF
+    if (b->outputs == 2 && b->stride == 2 * sizeof(S) && 2 * b->n >= FLOAT_SHORT) {
+        sum_pairs(2 * b->n, (const S *)b->in, b->gathered);
+        return;
+    }
+#endif
     struct grd_reduce_block rest = gather_narrow(b, sum_columns, add, 0);
     if (GRD_IS_HALF)
         add_blocks(&rest, 2 * BLOCK_ROWS);
