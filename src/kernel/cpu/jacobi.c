@@ -27,7 +27,7 @@ static const R epsilon = DBL_EPSILON, least_scale = DBL_MIN;
  * (x', x') = a - t both, (y', y') = b + t both and (x', y') = 0. The smaller of two angles. */
 INLINE R rotation(R a, R b, R both)
 {
-    const R gap = b - a, twice = 2 * both, size = fabs(gap) + sqrt(gap * gap + twice * twice);
+    const R gap = b - a, twice = 2 * both, size = fabs(gap) + hypot(gap, twice); /* the squares of products of short columns are 0 */
     return size > 0 ? (gap < 0 ? -twice : twice) / size : 0;
 }
 
