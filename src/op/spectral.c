@@ -20,14 +20,15 @@
 /* ---- Pieces of a batch ------------------------------------------------------------------------------------------------------------------- */
 
 enum {
-    SIDE_ALONE = 16,  /* up to which a kernel in lanes is faster on one matrix, too */
-    SIDE_COMPLEX = 8, /* up to which a kernel without lanes is */
+    SIDE_ALONE = 16,  /* in parts, up to which a kernel in lanes is faster on one matrix, too */
+    SIDE_COMPLEX = 8, /* up to which a kernel without lanes is faster than LAPACK */
     FEW = 2           /* matrices that are worth a kernel in lanes */
 };
 
 /* What a plan hands to its run, which works on `grain` matrices at a time, in `bytes` of scratch memory. */
 struct job {
     int64_t count, least, largest; /* sides of a matrix */
+    int64_t parts;                 /* of an element in lanes; 0: no kernel in lanes serves it */
     double work;                   /* multiplications for a matrix */
     int64_t grain;
     size_t bytes;
@@ -50,15 +51,29 @@ static const struct grd_spectral_row *kernels_of(const struct job *job)
     return grd_kernels->jacobi[job->dtype];
 }
 
+/* Returns the kernels in lanes, which are those of the dtype of an element's parts. */
+static const struct grd_spectral_row *lanes_of(const struct job *job)
+{
+    return grd_kernels->jacobi[grd_dtype_to_real(job->dtype)];
+}
+
 static bool is_for_lanes(const struct job *job)
 {
-    return kernels_of(job)->lanes > 0 && job->largest <= GRD_LANES_SIDE && (job->largest <= SIDE_ALONE || job->count >= FEW);
+    const int64_t side = job->largest * job->parts;
+    return job->parts > 0 && side <= GRD_LANES_SIDE && (side <= SIDE_ALONE || job->count >= FEW);
 }
 
 /* Not nothing, nor so many elements, which an expanded tensor may have, that what LAPACK needs for them is no number. */
 static bool is_for_lapack(const struct job *job)
 {
     return job->least > 0 && (double)job->least * (double)job->largest < 0x1p58;
+}
+
+/* Plans to read matrices as they lie, by rows or by columns, where only kernels in lanes can be chosen to read them; otherwise by columns. */
+static bool plan_read(struct grd_plan *p, grd_tensor *A, bool *ret_by_rows)
+{
+    return is_for_lanes(job_of(p)) && !grd_provider_wishes ? grd_plan_reads_matrices(p, A, ret_by_rows)
+                                                           : grd_plan_reads_as(p, grd_transpose(A, -2, -1), (grd_dtype)A->dtype);
 }
 
 static bool lapack_wins(const struct grd_plan *p)
@@ -75,10 +90,10 @@ static bool choose(struct grd_plan *p, const struct grd_provider *providers, dou
     p->provider = grd_choose_provider(p, providers, 2);
     if (p->provider == NULL)
         return false;
-    const double own = elements * (double)itemsize * (lanes ? kernels_of(job)->lanes + 1 : 1);
+    const double own = elements * (double)itemsize * (lanes ? lanes_of(job)->lanes + 1 : 1);
     const double bytes = own > (double)job->lapack.bytes ? own : (double)job->lapack.bytes;
     const int64_t pieces = 2 * (int64_t)grd_num_threads(), grain = grd_matrix_grain(job->work);
-    job->grain = grd_greatest(grd_greatest(grain, lanes ? kernels_of(job)->lanes : 1), (job->count + pieces - 1) / pieces);
+    job->grain = grd_greatest(grd_greatest(grain, lanes ? lanes_of(job)->lanes : 1), (job->count + pieces - 1) / pieces);
     job->bytes = bytes < 0x1p62 ? ((size_t)bytes + 63) / 64 * 64 : SIZE_MAX;
     grd_plan_scratch(p, (double)job->bytes * (double)((job->count + job->grain - 1) / job->grain));
     return true;
@@ -99,12 +114,13 @@ static void *moved(const void *pointer, int64_t elements, int64_t itemsize)
     return pointer == NULL ? NULL : (char *)(uintptr_t)pointer + elements * itemsize;
 }
 
-static void begin_job(struct grd_plan *p, const grd_tensor *A, double work)
+static void begin_job(struct grd_plan *p, const grd_tensor *A, double work, int64_t parts)
 {
     const int64_t m = grd_size_from_end(A, 2), n = grd_size_from_end(A, 1);
     *job_of(p) = (struct job){.count = grd_matrix_count(A),
                               .least = grd_least(m, n),
                               .largest = grd_greatest(m, n),
+                              .parts = parts,
                               .work = work * (double)m * (double)n * (double)grd_least(m, n),
                               .dtype = (grd_dtype)A->dtype};
 }
@@ -143,7 +159,7 @@ static void eigh_by_kernel(int64_t begin, int64_t end, void *context)
     const struct grd_plan *p = context;
     const struct job *job = job_of(p);
     const struct grd_eigh e = eigh_at(p, begin);
-    (is_for_lanes(job) ? kernels_of(job)->eigh_lanes : kernels_of(job)->eigh)(&e, end - begin, scratch_at(p, begin));
+    (is_for_lanes(job) ? lanes_of(job)->eigh_lanes : kernels_of(job)->eigh)(&e, end - begin, scratch_at(p, begin));
 }
 
 static void eigh_by_lapack(int64_t begin, int64_t end, void *context)
@@ -193,10 +209,10 @@ bool plan_hidden_linalg_eigh(struct grd_plan *p, grd_tensor *A, const char *UPLO
         return false;
     const int64_t n = grd_size_from_end(A, 1);
     const grd_dtype dtype = (grd_dtype)A->dtype;
-    begin_job(p, A, 20);
-    job_of(p)->eigh = (struct grd_eigh){.n = n, .ret_v = compute_v ? wanted : NULL};
+    begin_job(p, A, 20, grd_dtype_is_complex(dtype) ? 2 : 1);
+    job_of(p)->eigh = (struct grd_eigh){.n = n, .parts = job_of(p)->parts, .ret_v = compute_v ? wanted : NULL};
     p->prepare = prepare_eigh;
-    return grd_plan_reads_as(p, upper ? grd_conj_physical(A) : grd_transpose(A, -2, -1), dtype) &&
+    return (upper ? grd_plan_reads_as(p, grd_conj_physical(A), dtype) : plan_read(p, A, &job_of(p)->eigh.by_rows)) &&
            plan_values(p, A, n, grd_dtype_to_real(dtype)) &&
            (compute_v ? grd_plan_columns(p, grd_batch_of(A), n, n, dtype) : grd_plan_result(p, grd_dims(0), dtype)) &&
            grd_plan_result(p, grd_batch_of(A), GRD_INT32) && !grd_pending();
@@ -230,7 +246,7 @@ static void svd_by_kernel(int64_t begin, int64_t end, void *context)
     const struct grd_plan *p = context;
     const struct job *job = job_of(p);
     const struct grd_svd s = svd_at(p, begin);
-    (is_for_lanes(job) ? kernels_of(job)->svd_lanes : kernels_of(job)->svd)(&s, end - begin, scratch_at(p, begin));
+    (is_for_lanes(job) ? lanes_of(job)->svd_lanes : kernels_of(job)->svd)(&s, end - begin, scratch_at(p, begin));
 }
 
 static void svd_by_lapack(int64_t begin, int64_t end, void *context)
@@ -276,12 +292,12 @@ bool plan_hidden_linalg_svd(struct grd_plan *p, grd_tensor *A, bool full_matrice
     const int64_t m = grd_size_from_end(A, 2), n = grd_size_from_end(A, 1), k = grd_least(m, n);
     const int64_t columns = full_matrices ? m : k, rows = full_matrices ? n : k;
     const grd_dtype dtype = (grd_dtype)A->dtype;
-    begin_job(p, A, 40);
+    begin_job(p, A, 40, grd_dtype_is_complex(dtype) ? 0 : 1);
     job_of(p)->svd = (struct grd_svd){.m = m, .n = n, .columns = columns, .rows = rows, .ret_u = compute_uv ? wanted : NULL};
     if (k == 0 && !(compute_uv && full_matrices)) /* however long the other side is, nothing is read or written */
         job_of(p)->svd.m = job_of(p)->svd.n = 0;
     p->prepare = prepare_svd;
-    return grd_plan_reads_as(p, grd_transpose(A, -2, -1), dtype) &&
+    return plan_read(p, A, &job_of(p)->svd.by_rows) &&
            (compute_uv ? grd_plan_columns(p, grd_batch_of(A), m, columns, dtype) : grd_plan_result(p, grd_dims(0), dtype)) &&
            plan_values(p, A, k, grd_dtype_to_real(dtype)) &&
            (compute_uv ? grd_plan_columns(p, grd_batch_of(A), rows, n, dtype) : grd_plan_result(p, grd_dims(0), dtype)) &&

@@ -1,4 +1,4 @@
-/* Eigenvalues of many small symmetric matrices at once, in lanes (spectral_lanes.h): Householder's reflections to a tridiagonal matrix, and implicit QL steps with
+/* Eigenvalues of many small Hermitian matrices at once, in lanes (spectral_lanes.h): Householder's reflections to a real tridiagonal matrix, and implicit QL steps with
  * Wilkinson's shifts, each lane on its own block. G. Golub and C. Van Loan, Matrix Computations, chapter 8. For jacobi.c alone. */
 #include "kernel/cpu/spectral_lanes.h"
 
@@ -13,61 +13,88 @@ struct ql_step {
 struct ql {
     vector d[GRD_LANES_SIDE], e[GRD_LANES_SIDE], *v; /* NULL: the values alone */
     struct ql_step step;
+    struct turns turns; /* of the step, those of rows [first, end) */
+    int64_t first, end;
 };
 
-/* Reduces matrices, whose lower triangle is read, to tridiagonal ones; Q^T A Q is that, with Q in the place of A if `vectors`. */
-static void reduce_lanes(int64_t n, bool vectors, vector *a, struct ql *q)
+/* Reduces matrices, whose lower triangle is read, to real tridiagonal ones; Q^H A Q is that, with Q in the place of A if `vectors`. */
+INLINE void reduce_lanes(int64_t n, int64_t im, bool vectors, vector *a, struct ql *q)
 {
-    vector tau[GRD_LANES_SIDE], w[GRD_LANES_SIDE];
+    const int64_t leading = im != 0 ? 2 * n : n, count = im != 0 ? n - 1 : n - 2, beside = im != 0 ? GRD_LANES_SIDE / 2 : 0;
+    struct element tau[GRD_LANES_SIDE];
+    vector w[GRD_LANES_SIDE];
     for (int64_t k = 0; k < n; k++)
         q->e[k] = (vector){0};
-    for (int64_t k = 0; k + 2 < n; k++) {
+    for (int64_t k = 0; k < count; k++) {
         const int64_t rest = n - k - 1;
-        vector *v = a + k + 1 + k * n, *b = a + (k + 1) * (n + 1);
-        const struct reflection h = reflection_of(rest, 1, v);
+        vector *v = a + k + 1 + k * leading, *b = a + (k + 1) * (leading + 1);
+        const struct reflection h = reflection_of(rest, 1, im, v);
         q->e[k] = h.head;
         tau[k] = h.tau;
-        v[0] = everywhere(1);
+        put_element(im, (struct element){everywhere(1), {0}}, v);
         for (int64_t i = 0; i < rest; i++)
-            w[i] = (vector){0};
-        vector both = {0};
+            put_element(beside, (struct element){{0}, {0}}, w + i);
+        vector both[2] = {{0}, {0}};
         for (int64_t j = 0; j < rest; j++) { /* w = B v */
-            const vector *column = b + j * n;
-            vector total = multiply_add(column[j], v[j], w[j]);
+            const vector *column = b + j * leading;
+            const struct element vj = element_at(im, v + j);
+            struct element total = element_at(beside, w + j);
+            total.re = multiply_add(column[j], vj.re, total.re);
+            total.im = im != 0 ? multiply_add(column[j], vj.im, total.im) : total.im;
             for (int64_t i = j + 1; i < rest; i++) {
-                w[i] = multiply_add(column[i], v[j], w[i]);
-                total = multiply_add(column[i], v[i], total);
+                const struct element x = element_at(im, column + i);
+                put_element(beside, add_product(im, x, vj, element_at(beside, w + i)), w + i);
+                total = add_product(im, conjugated(im, x), element_at(im, v + i), total);
             }
-            w[j] = total * h.tau;
-            both = multiply_add(w[j], v[j], both);
+            total = element_product(im, h.tau, total);
+            put_element(beside, total, w + j);
+            put_element(im != 0, add_product(im, conjugated(im, total), vj, element_at(im != 0, both)), both);
         }
-        const vector half = (T)-0.5 * h.tau * both;
+        const struct element half = element_times(im, everywhere((T)-0.5), element_product(im, h.tau, element_at(im != 0, both)));
         for (int64_t i = 0; i < rest; i++)
-            w[i] = multiply_add(half, v[i], w[i]);
-        for (int64_t j = 0; j < rest; j++) { /* B -= v w^T + w v^T */
-            vector *column = b + j * n;
+            put_element(beside, add_product(im, half, element_at(im, v + i), element_at(beside, w + i)), w + i);
+        for (int64_t j = 0; j < rest; j++) { /* B -= v w^H + w v^H */
+            vector *column = b + j * leading;
+            const struct element wj = element_times(im, everywhere(-1), conjugated(im, element_at(beside, w + j))),
+                                 vj = element_times(im, everywhere(-1), conjugated(im, element_at(im, v + j)));
             for (int64_t i = j; i < rest; i++)
-                column[i] = multiply_add(-v[i], w[j], multiply_add(-w[i], v[j], column[i]));
+                put_element(
+                    im,
+                    add_product(im, element_at(im, v + i), wj, add_product(im, element_at(beside, w + i), vj, element_at(im, column + i))),
+                    column + i);
         }
     }
     for (int64_t k = 0; k < n; k++)
-        q->d[k] = a[k * (n + 1)];
-    if (n > 1)
+        q->d[k] = a[k * (leading + 1)];
+    if (n > 1 && im == 0)
         q->e[n - 2] = a[n - 1 + (n - 2) * n];
     if (!vectors)
         return;
     if (n > 1)
-        multiply_reflections(n - 1, n - 1, n - 2, n, tau, a + 1, a + n + 1);
-    for (int64_t i = 0; i < n; i++)
-        a[i] = a[i * n] = everywhere(i == 0);
+        multiply_reflections(n - 1, n - 1, count, leading, im, tau, a + 1, a + leading + 1);
+    for (int64_t i = 0; i < n; i++) {
+        put_element(im, (struct element){everywhere(i == 0), {0}}, a + i);
+        put_element(im, (struct element){everywhere(i == 0), {0}}, a + i * leading);
+    }
 }
 
-/* Finds the first block of each lane that is not diagonal yet, from row `least` on, and begins a step on it. Returns the first row of any lane, or n. */
-static int64_t begin_step(int64_t n, int64_t least, struct ql *q)
+static void reduce_real(int64_t n, bool vectors, vector *a, struct ql *q)
+{
+    reduce_lanes(n, 0, vectors, a, q);
+}
+
+static void reduce_complex(int64_t n, bool vectors, vector *a, struct ql *q)
+{
+    reduce_lanes(n, n, vectors, a, q);
+}
+
+/* Finds the first block of each lane that is not diagonal yet, from row `least` on, and begins a step on it. */
+static void begin_step(int64_t n, int64_t least, struct ql *q)
 {
     const vector one = everywhere(1);
     vector first = everywhere((T)n), last = first, e_first = one, d_first = one, d_second = one, d_last = one;
-    int64_t any = n;
+    q->first = n;
+    q->end = 0;
     mask within = is_less(one, one);
     for (int64_t i = n - 2; i >= least; i--) {
         const vector size = magnitudes(q->e[i]),
@@ -81,21 +108,25 @@ static int64_t begin_step(int64_t n, int64_t least, struct ql *q)
         d_first = choose(large, q->d[i], d_first);
         d_second = choose(large, q->d[i + 1], d_second);
         within = large;
-        any = is_any(large) ? i : any;
+        if (is_any(large)) {
+            q->first = i;
+            q->end = q->end == 0 ? i + 1 : q->end;
+        }
     }
     const vector half = (d_second - d_first) / (2 * e_first), size = square_roots(multiply_add(half, half, one));
     const vector g = d_last - d_first + e_first / (half + with_sign(size, half));
     q->step = (struct ql_step){first, last, one, one, g, (vector){0}};
-    return any;
 }
 
 /* Rotates rows and columns i and i + 1 in the lanes whose block they are in. */
-INLINE void turn_at(int64_t n, int64_t i, struct ql_step *t, struct ql *q)
+INLINE void turn_at(int64_t i, struct ql_step *t, struct ql *q)
 {
-    const vector at = everywhere((T)i), next = everywhere((T)(i + 1)), zero = {0};
+    const vector at = everywhere((T)i), next = everywhere((T)(i + 1));
     const mask within = is_less(at, t->last) & ~is_less(at, t->first);
-    if (!is_any(within))
+    if (!is_any(within)) {
+        keep_none(i, &q->turns);
         return;
+    }
     const mask follows = is_less(next, t->last) & within, ends = is_equal(at, t->first) & within;
     const vector f = t->s * q->e[i], b = t->c * q->e[i];
     const struct turn turn = turn_of(t->g, f);
@@ -109,36 +140,41 @@ INLINE void turn_at(int64_t n, int64_t i, struct ql_step *t, struct ql *q)
     q->d[i] = choose(ends, q->d[i] - t->p, q->d[i]);
     q->e[i] = choose(ends, t->g, q->e[i]);
     if (q->v != NULL)
-        turn_columns(n, choose(within, turn.c, everywhere(1)), choose(within, turn.s, zero), q->v + (i + 1) * n, q->v + i * n);
+        keep_turn(within, turn, i, &q->turns);
 }
 
 /* Takes the steps of all groups, rotation by rotation. */
-INLINE void take_steps(int64_t n, int64_t groups, int64_t least, struct ql *q)
+INLINE void take_steps(int64_t rows, int64_t groups, int64_t least, int64_t end, struct ql *q)
 {
     struct ql_step steps[GROUPS]; /* in registers */
     UNROLLED for (int64_t g = 0; g < groups; g++) steps[g] = q[g].step;
-    for (int64_t i = n - 2; i >= least; i--)
-        UNROLLED for (int64_t g = 0; g < groups; g++) turn_at(n, i, &steps[g], q + g);
+    for (int64_t i = end - 1; i >= least; i--)
+        UNROLLED for (int64_t g = 0; g < groups; g++) turn_at(i, &steps[g], q + g);
+    for (int64_t g = 0; g < groups && q->v != NULL; g++)
+        turn_columns(rows, q[g].first, q[g].end, true, &q[g].turns, q[g].v);
 }
 
-static void diagonalize(int64_t n, int64_t groups, struct ql *q)
+static void diagonalize(int64_t n, int64_t rows, int64_t groups, struct ql *q)
 {
     int64_t least = 0;
     for (int64_t step = 0; step < QL_STEPS * n && least < n; step++) {
-        int64_t first = n;
-        for (int64_t g = 0; g < groups; g++)
-            first = at_most(first, begin_step(n, least, q + g));
+        int64_t first = n, end = 0;
+        for (int64_t g = 0; g < groups; g++) {
+            begin_step(n, least, q + g);
+            first = at_most(first, q[g].first);
+            end = q[g].end > end ? q[g].end : end;
+        }
         least = first;
         if (groups == GROUPS)
-            take_steps(n, GROUPS, least, q);
+            take_steps(rows, GROUPS, least, end, q);
         else
-            take_steps(n, 1, least, q);
+            take_steps(rows, 1, least, end, q);
     }
 }
 
 static void write_eigh(const struct grd_eigh *e, int64_t index, int64_t count, const struct ql *q, const struct scales *scales)
 {
-    const int64_t n = e->n;
+    const int64_t n = e->n, rows = n * e->parts;
     T places[GRD_LANES_SIDE][LANES], finite[LANES], *to[LANES];
     const vector is_finite = choose_or_zero(scales->finite, everywhere(1));
     memcpy(finite, &is_finite, sizeof finite);
@@ -150,33 +186,35 @@ static void write_eigh(const struct grd_eigh *e, int64_t index, int64_t count, c
     }
     for (int64_t j = 0; q->v != NULL && j < n; j++) {
         for (int64_t l = 0; l < count; l++)
-            to[l] = (T *)e->ret_v + ((index + l) * n + (int64_t)places[j][l]) * n;
-        multiply_column(n, sign_of(n, q->v + j * n), q->v + j * n);
-        scatter_column(n, count, q->v + j * n, to);
+            to[l] = (T *)e->ret_v + ((index + l) * n + (int64_t)places[j][l]) * rows;
+        multiply_column(rows, sign_of(rows, q->v + j * rows), q->v + j * rows);
+        scatter_column(n, e->parts, count, q->v + j * rows, to);
     }
     for (int64_t l = 0; l < count; l++) {
         e->ret_info[index + l] = 0;
         if (finite[l] == 0)
-            write_no_eigen(n, (T *)e->ret_w + (index + l) * n, q->v != NULL ? (T *)e->ret_v + (index + l) * n * n : NULL,
+            write_no_eigen(n, e->parts, (T *)e->ret_w + (index + l) * n, q->v != NULL ? (T *)e->ret_v + (index + l) * n * rows : NULL,
                            e->ret_info + index + l);
     }
 }
 
 static void eigh_lanes(const struct grd_eigh *e, int64_t count, void *work)
 {
-    const int64_t n = e->n;
+    const int64_t n = e->n, rows = n * e->parts;
+    int32_t places[GRD_LANES_SIDE * GRD_LANES_SIDE];
+    const int32_t *place = find_parts(n, n, e->parts, e->by_rows, places);
     struct ql q[GROUPS];
     struct scales scales[GROUPS];
     for (int64_t first = 0; first < count; first += MATRICES) {
         const int64_t groups = at_most((count - first + LANES - 1) / LANES, GROUPS);
         for (int64_t g = 0; g < groups; g++) {
-            vector *a = (vector *)work + g * n * n;
-            read_lanes(n * n, at_most(count - first - g * LANES, LANES), NULL, (const T *)e->a + (first + g * LANES) * n * n, a);
-            scales[g] = scale_lanes(n, n, true, a);
-            reduce_lanes(n, e->ret_v != NULL, a, q + g);
+            vector *a = (vector *)work + g * n * rows;
+            read_lanes(n * rows, at_most(count - first - g * LANES, LANES), place, (const T *)e->a + (first + g * LANES) * n * rows, a);
+            scales[g] = scale_lanes(n, n, e->parts, true, a);
+            (e->parts == 1 ? reduce_real : reduce_complex)(n, e->ret_v != NULL, a, q + g);
             q[g].v = e->ret_v != NULL ? a : NULL;
         }
-        diagonalize(n, groups, q);
+        diagonalize(n, rows, groups, q);
         for (int64_t g = 0; g < groups; g++)
             write_eigh(e, first + g * LANES, at_most(count - first - g * LANES, LANES), q + g, scales + g);
     }

@@ -1,6 +1,7 @@
 /* Eigenvalues of Hermitian matrices and singular values by plane rotations; see kernel/spectral.h. Typed: float32 float64 complex64 complex128.
  * Eigenvalues: Jacobi's two-sided rotations of A to a diagonal. Singular values: Hestenes' one-sided rotations, after which the columns of A V are orthogonal,
- * and have the singular values as their lengths. Real matrices of small sides are computed many at once, otherwise, in eigh_lanes.h and svd_lanes.h. */
+ * and have the singular values as their lengths. Matrices of small sides are computed many at once,
+ * otherwise, in eigh_lanes.h and svd_lanes.h; Hermitian ones of complex numbers by the kernels of their parts' dtype. */
 #include "kernel/spectral.h"
 
 #include <float.h>
@@ -145,11 +146,11 @@ static void write_eigen(int64_t n, const R *values, const T *v, R *ret_w, T *ret
 }
 
 /* Of a matrix with an element that is not finite. */
-static void write_no_eigen(int64_t n, R *ret_w, T *ret_v, int32_t *ret_info)
+static void write_no_eigen(int64_t n, int64_t parts, R *ret_w, void *ret_v, int32_t *ret_info)
 {
     fill(n, (R)NAN, ret_w);
     if (ret_v != NULL)
-        fill(n * n * (int64_t)(sizeof(T) / sizeof(R)), (R)NAN, (R *)ret_v);
+        fill(n * n * parts, (R)NAN, ret_v);
     *ret_info = (int32_t)n - 1;
 }
 
@@ -163,7 +164,7 @@ static void eigh(const struct grd_eigh *e, int64_t count, void *work)
         const R largest = largest_of(n, n, true, from), scale = scale_of(largest);
         e->ret_info[index] = 0;
         if (!isfinite(largest)) {
-            write_no_eigen(n, ret_w, ret_v, e->ret_info + index);
+            write_no_eigen(n, e->parts, ret_w, ret_v, e->ret_info + index);
             continue;
         }
         for (int64_t j = 0; j < n; j++)

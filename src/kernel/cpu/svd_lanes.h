@@ -14,23 +14,26 @@ struct qr_step {
 struct qr {
     vector d[GRD_LANES_SIDE], e[GRD_LANES_SIDE], *u, *v; /* NULL: the values alone */
     struct qr_step step;
+    struct turns left, right; /* of the step, those of rows [first, end) */
+    int64_t first, end;
 };
 
 /* Reduces m x k matrices, m >= k, to bidiagonal ones, U^T A V, with `columns` columns of U in the place of A. */
 static void bidiagonalize(int64_t m, int64_t k, int64_t columns, vector *a, struct qr *q)
 {
-    vector left[GRD_LANES_SIDE], right[GRD_LANES_SIDE], w[GRD_LANES_SIDE];
+    struct element left[GRD_LANES_SIDE], right[GRD_LANES_SIDE];
+    vector w[GRD_LANES_SIDE];
     for (int64_t j = 0; j < k; j++) {
         vector *x = a + j + j * m;
-        const struct reflection h = reflection_of(m - j, 1, x);
+        const struct reflection h = reflection_of(m - j, 1, 0, x);
         q->d[j] = h.head;
         left[j] = h.tau;
         for (int64_t c = j + 1; c < k; c++)
-            reflect_column(m - j, false, h.tau, x, x + (c - j) * m);
+            reflect_column(m - j, 0, false, h.tau, x, x + (c - j) * m);
         if (j + 1 >= k)
             break;
         vector *row = x + m;
-        const struct reflection r = reflection_of(k - j - 1, m, row);
+        const struct reflection r = reflection_of(k - j - 1, m, 0, row);
         q->e[j] = r.head;
         right[j] = r.tau;
         if (j + 2 >= k)
@@ -41,7 +44,7 @@ static void bidiagonalize(int64_t m, int64_t k, int64_t columns, vector *a, stru
             for (int64_t i = 1; i < m - j; i++)
                 w[i] = multiply_add(row[i + c * m], row[c * m], w[i]);
         for (int64_t i = 1; i < m - j; i++) {
-            w[i] *= -r.tau;
+            w[i] *= -r.tau.re;
             row[i] += w[i];
         }
         for (int64_t c = 1; c < k - j - 1; c++)
@@ -56,10 +59,10 @@ static void bidiagonalize(int64_t m, int64_t k, int64_t columns, vector *a, stru
         for (int64_t i = j + 2; i < k; i++)
             q->v[i + j * k] = a[j + i * m];
     if (k > 1)
-        multiply_reflections(k - 1, k - 1, k - 2, k, right, q->v + 1, q->v + k + 1);
+        multiply_reflections(k - 1, k - 1, k - 2, k, 0, right, q->v + 1, q->v + k + 1);
     for (int64_t i = 0; i < k; i++)
         q->v[i] = q->v[i * k] = everywhere(i == 0);
-    multiply_reflections(m, columns, k, m, left, a, a);
+    multiply_reflections(m, columns, k, m, 0, left, a, a);
 }
 
 /* (f^2 - l) / f, where l is the eigenvalue of B^T B nearer to its last element for the last rows of B, [x, 0; p, y; 0, q]. Differences of squares are products, since
@@ -71,13 +74,14 @@ INLINE vector shifted(vector f, vector x, vector p, vector y, vector q)
     return ((f - q) * (f + q) + y * (choose_or_zero(is_less((vector){0}, magnitudes(beside)), p * tangent) - y)) / f;
 }
 
-/* Finds the last block of each lane that is not diagonal yet, up to row `most`, and begins a step on it. Returns the last row of any lane, or 0. */
-static int64_t begin_qr_step(int64_t most, struct qr *q)
+/* Finds the last block of each lane that is not diagonal yet, up to row `most`, and begins a step on it. */
+static void begin_qr_step(int64_t most, struct qr *q)
 {
     const vector one = everywhere(1), zero = {0};
     vector first = zero, last = zero, d_first = one, e_first = zero, e_before = zero, d_before = zero, e_last = zero, d_last = zero;
     mask within = is_less(one, one), singular = within;
-    int64_t any = 0;
+    q->first = most;
+    q->end = 0;
     for (int64_t i = 0; i < most; i++) {
         const vector size = magnitudes(q->e[i]), diagonal = magnitudes(q->d[i]),
                      bound = (diagonal + magnitudes(q->d[i + 1])) * (epsilon / 2) + negligible_beside;
@@ -93,19 +97,24 @@ static int64_t begin_qr_step(int64_t most, struct qr *q)
         d_last = choose(large, q->d[i + 1], d_last);
         singular = (singular & ~begins) | (large & is_less(diagonal, everywhere(negligible_beside)));
         within = large;
-        any = is_any(large) ? i + 1 : any;
+        if (is_any(large)) {
+            q->first = at_most(q->first, i);
+            q->end = i + 1;
+        }
     }
     q->step = (struct qr_step){first, last, choose(singular, d_first, shifted(d_first, e_before, d_before, e_last, d_last)), e_first};
-    return any;
 }
 
 /* Rotates columns, and then rows, i and i + 1 in the lanes whose block they are in. */
-INLINE void turn_both_at(int64_t m, int64_t k, int64_t i, struct qr_step *t, struct qr *q)
+INLINE void turn_both_at(int64_t i, struct qr_step *t, struct qr *q)
 {
-    const vector at = everywhere((T)i), next = everywhere((T)(i + 1)), one = everywhere(1);
+    const vector at = everywhere((T)i), next = everywhere((T)(i + 1));
     const mask within = is_less(at, t->last) & ~is_less(at, t->first);
-    if (!is_any(within))
+    if (!is_any(within)) {
+        keep_none(i, &q->right);
+        keep_none(i, &q->left);
         return;
+    }
     const mask follows = is_less(t->first, at) & within, goes_on = is_less(next, t->last) & within;
     const struct turn right = turn_of(t->f, t->g);
     if (i > 0)
@@ -122,33 +131,38 @@ INLINE void turn_both_at(int64_t m, int64_t k, int64_t i, struct qr_step *t, str
     q->e[i + 1] = choose(goes_on, left.c * q->e[i + 1], q->e[i + 1]);
     if (q->v == NULL)
         return;
-    turn_columns(k, choose(within, right.c, one), choose_or_zero(within, right.s), q->v + i * k, q->v + (i + 1) * k);
-    turn_columns(m, choose(within, left.c, one), choose_or_zero(within, left.s), q->u + i * m, q->u + (i + 1) * m);
+    keep_turn(within, right, i, &q->right);
+    keep_turn(within, left, i, &q->left);
 }
 
 /* Takes the steps of all groups, rotation by rotation. */
-INLINE void take_qr_steps(int64_t m, int64_t k, int64_t groups, int64_t most, struct qr *q)
+INLINE void take_qr_steps(int64_t m, int64_t k, int64_t groups, int64_t first, int64_t most, struct qr *q)
 {
     struct qr_step steps[GROUPS]; /* in registers */
     UNROLLED for (int64_t g = 0; g < groups; g++) steps[g] = q[g].step;
-    for (int64_t i = 0; i < most; i++)
-        UNROLLED for (int64_t g = 0; g < groups; g++) turn_both_at(m, k, i, &steps[g], q + g);
+    for (int64_t i = first; i < most; i++)
+        UNROLLED for (int64_t g = 0; g < groups; g++) turn_both_at(i, &steps[g], q + g);
+    for (int64_t g = 0; g < groups && q->v != NULL; g++) {
+        turn_columns(k, q[g].first, q[g].end, false, &q[g].right, q[g].v);
+        turn_columns(m, q[g].first, q[g].end, false, &q[g].left, q[g].u);
+    }
 }
 
 static void make_diagonal(int64_t m, int64_t k, int64_t groups, struct qr *q)
 {
     int64_t most = k - 1;
     for (int64_t step = 0; step < QR_STEPS * k && most > 0; step++) {
-        int64_t last = 0;
+        int64_t first = most, end = 0;
         for (int64_t g = 0; g < groups; g++) {
-            const int64_t its_last = begin_qr_step(most, q + g);
-            last = its_last > last ? its_last : last;
+            begin_qr_step(most, q + g);
+            first = at_most(first, q[g].first);
+            end = q[g].end > end ? q[g].end : end;
         }
-        most = last;
+        most = end;
         if (groups == GROUPS)
-            take_qr_steps(m, k, GROUPS, most, q);
+            take_qr_steps(m, k, GROUPS, first, most, q);
         else
-            take_qr_steps(m, k, 1, most, q);
+            take_qr_steps(m, k, 1, first, most, q);
     }
 }
 
@@ -160,7 +174,7 @@ static void write_vectors(int64_t n, int64_t leading, bool as_row, int64_t count
     for (int64_t l = 0; l < count; l++)
         to[l] = ret_result + l * size + (int64_t)places[l] * (as_row ? 1 : n);
     if (!as_row) {
-        scatter_column(n, count, from, to);
+        scatter_column(n, 1, count, from, to);
         return;
     }
     for (int64_t i = 0; i < n; i++)
@@ -207,19 +221,17 @@ static void svd_lanes(const struct grd_svd *s, int64_t count, void *work)
     const int64_t m = s->m > s->n ? s->m : s->n, k = s->m > s->n ? s->n : s->m, columns = s->m < s->n ? s->rows : s->columns;
     const bool turned = s->m < s->n, vectors = s->ret_u != NULL;
     const int64_t size = m * (vectors && columns > k ? columns : k);
-    int32_t place[GRD_LANES_SIDE * GRD_LANES_SIDE];
+    int32_t places[GRD_LANES_SIDE * GRD_LANES_SIDE];
+    /* what has more columns than rows is decomposed as its transpose */
+    const int32_t *place = find_parts(m, k, 1, turned != s->by_rows, places);
     struct qr q[GROUPS];
     struct scales scales[GROUPS];
-    for (int64_t j = 0; j < s->n; j++)
-        for (int64_t i = 0; i < s->m; i++)
-            place[i + j * s->m] = (int32_t)(j + i * m);
     for (int64_t first = 0; first < count; first += MATRICES) {
         const int64_t groups = at_most((count - first + LANES - 1) / LANES, GROUPS);
         for (int64_t g = 0; g < groups; g++) {
             vector *a = (vector *)work + g * (size + k * k);
-            read_lanes(m * k, at_most(count - first - g * LANES, LANES), turned ? place : NULL,
-                       (const T *)s->a + (first + g * LANES) * m * k, a);
-            scales[g] = scale_lanes(m, k, false, a);
+            read_lanes(m * k, at_most(count - first - g * LANES, LANES), place, (const T *)s->a + (first + g * LANES) * m * k, a);
+            scales[g] = scale_lanes(m, k, 1, false, a);
             q[g].u = vectors ? a : NULL;
             q[g].v = vectors ? a + size : NULL;
             bidiagonalize(m, k, columns, a, q + g);

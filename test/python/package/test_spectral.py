@@ -119,31 +119,42 @@ def hard_matrices(n, count=70):
 
 
 def norms(x):
-    return np.linalg.norm(x.astype(float), axis=(-2, -1))
+    return np.linalg.norm(x.astype(np.result_type(x, "float64")), axis=(-2, -1))
 
 
-@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def with_phases(matrices, dtype):
+    """Of complex dtypes every other matrix is multiplied by phases, and one of seven is imaginary."""
+    if not dtype.startswith("complex"):
+        return matrices.astype(dtype)
+    made = matrices * np.exp(1j * np.random.default_rng(12).uniform(0, 7, size=matrices.shape) * (np.arange(len(matrices)) % 2)[:, None, None])
+    made[::7] *= 1j
+    return made.astype(dtype)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("n", [1, 2, 3, 4, 5, 8, 16, 31])
 def test_residuals_and_orthogonality(n, dtype):
     bound = 8 * n * np.finfo(dtype).eps
+    exact = np.result_type(dtype, "float64")
     for title, matrices in hard_matrices(n).items():
-        a = matrices.astype(dtype)
+        a = with_phases(matrices, dtype)
         b = a + adjoint(a)
-        w, v = (t.numpy().astype(float) for t in gradus.linalg.eigh(gradus.from_numpy(b)))
+        w, v = (t.numpy().astype(exact) for t in gradus.linalg.eigh(gradus.from_numpy(b)))
         assert (norms(b @ v - v * w[:, None, :]) <= bound * norms(b)).all() and (norms(adjoint(v) @ v - np.eye(n)) <= bound).all(), title
         for part in (a, a[:, :, : (n + 1) // 2], a[:, : (n + 1) // 2]):
-            u, s, vh = (t.numpy().astype(float) for t in gradus.linalg.svd(gradus.from_numpy(part)))
+            u, s, vh = (t.numpy().astype(exact) for t in gradus.linalg.svd(gradus.from_numpy(part)))
             k = s.shape[1]
             assert (norms(u[:, :, :k] * s[:, None, :] @ vh[:, :k] - part) <= bound * norms(part)).all(), title
             assert all((norms(x @ adjoint(x) - np.eye(x.shape[1])) <= bound).all() for x in (u, vh)), title
 
 
-@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("shape", [(6, 6), (16, 16), (5, 9), (9, 5)])
 def test_one_matrix_gives_the_same_bits_in_any_batch(shape, dtype):
     pick = np.random.default_rng(4)
-    matrices = np.concatenate(list(hard_matrices(max(shape), 5).values()))[:, : shape[0], : shape[1]].astype(dtype)
-    for function in (gradus.linalg.svd, gradus.linalg.svdvals) + ((gradus.linalg.eigh, gradus.linalg.eigvalsh) if shape[0] == shape[1] else ()):
+    matrices = with_phases(np.concatenate(list(hard_matrices(max(shape), 5).values()))[:, : shape[0], : shape[1]], dtype)
+    svds = () if dtype.startswith("complex") else (gradus.linalg.svd, gradus.linalg.svdvals)  # complex ones may be LAPACK's, which promises no bits
+    for function in svds + ((gradus.linalg.eigh, gradus.linalg.eigvalsh) if shape[0] == shape[1] else ()):
         bits = []
         for order in (np.arange(len(matrices)), pick.permutation(len(matrices))):
             parts = function(gradus.from_numpy(matrices[order]))
@@ -154,6 +165,22 @@ def test_one_matrix_gives_the_same_bits_in_any_batch(shape, dtype):
                 assert part.numpy().tobytes() == bits[0][i][first: first + 5].tobytes() == bits[1][i][first: first + 5].tobytes()
 
 
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("shape", [(20, 5, 5), (20, 4, 7), (3, 16, 16)])
+def test_the_way_in_which_matrices_lie_changes_no_bit(shape, dtype):
+    a = tensor(gradus, random(13, shape, dtype), dtype)
+    wide = gradus.stack([a, a], -1)
+    svds = () if dtype.startswith("complex") else (gradus.linalg.svd, gradus.linalg.svdvals)
+    for function in svds + ((gradus.linalg.eigh, gradus.linalg.eigvalsh) if shape[-1] == shape[-2] else ()):
+        bits = []
+        for same in (a, a.mT.contiguous().mT, wide[..., 1], a.flip(0).flip(0), a.conj_physical().conj(), a.mH.contiguous().mH, a.mT.conj_physical().mH):
+            parts = function(same)
+            bits.append([part.numpy().tobytes() for part in (parts if isinstance(parts, tuple) else (parts,))])
+        assert all(x == bits[0] for x in bits)
+        if function in (gradus.linalg.eigh, gradus.linalg.eigvalsh):
+            assert all((x == y).all() for x, y in zip(function(a), function(a.mH, UPLO="U")))
+
+
 def test_signs_of_vectors_do_not_hang_on_rounding():
     a = with_values(np.random.default_rng(11), np.tile(np.arange(1.0, 7.0), (200, 1)))
     for function in (gradus.linalg.svd, lambda x: gradus.linalg.eigh(x + x.mT)):
@@ -162,12 +189,13 @@ def test_signs_of_vectors_do_not_hang_on_rounding():
 
 
 def test_a_number_that_is_not_finite_fails_its_matrix():
-    for at, value in ((0, float("nan")), (16, float("inf")), (69, -float("inf"))):
-        a = gradus.eye(8).repeat(70, 1, 1)
-        a[at, 5, 3] = value
-        for function in (gradus.linalg.svd, gradus.linalg.eigh, gradus.linalg.svdvals):
-            with pytest.raises(gradus.linalg.LinAlgError, match=rf"Batch element {at}\)"):
-                function(a)
+    for dtype, unit in ((gradus.float32, 1), (gradus.complex128, 1), (gradus.complex64, 1j)):
+        for at, value in ((0, float("nan")), (16, float("inf")), (69, -float("inf"))):
+            a = gradus.eye(8, dtype=dtype).repeat(70, 1, 1)
+            a[at, 5, 3] = complex(0, value) if unit == 1j else value
+            for function in (gradus.linalg.svd, gradus.linalg.eigh, gradus.linalg.svdvals):
+                with pytest.raises(gradus.linalg.LinAlgError, match=rf"Batch element {at}\)"):
+                    function(a)
 
 
 WITHOUT_OPENBLAS = """
