@@ -23,7 +23,8 @@ struct grd_small_elimination {
     int64_t k;    /* right sides of a matrix, of equations, at most GRD_SMALL_MATRIX_SIDE */
     bool by_rows; /* each matrix lies row by row */
     const void *a;
-    void *ret; /* what is computed of each, one after the other */
+    void *ret;            /* what is computed of each, one after the other */
+    void *ret_logarithms; /* of the absolute values of determinants, in which case ret has their signs; NULL for determinants themselves */
     int32_t *ret_pivots, *ret_info;
 };
 
@@ -33,7 +34,7 @@ struct grd_lu_row {
     /* Decompose, with the same bits, and invert small matrices; the inverse of one with info is not defined. NULL for complex dtypes. */
     void (*factor_many)(const struct grd_small_elimination *s);
     void (*invert_many)(const struct grd_small_elimination *s);
-    /* Writes the determinants of small matrices, with the bits of `determinant`. NULL for complex dtypes. */
+    /* Writes the determinants of small matrices, with the bits of `determinant`, or those of `log_determinant`. NULL for complex dtypes. */
     void (*determine_many)(const struct grd_small_elimination *s);
     /* Overwrites right sides, n x k each, with solutions, which have the bits of two triangles after each other; that of a matrix with info is not defined. NULL for
      * complex dtypes. */

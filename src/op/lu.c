@@ -628,9 +628,31 @@ grd_tensor *op_hidden_linalg_det(grd_tensor *A)
     return grd_hidden_linalg_det_factored(A, made.LU, made.pivots);
 }
 
+void op_linalg_slogdet(grd_tensor *A, grd_tensor **ret)
+{
+    static const char *const function = "linalg.slogdet";
+    ret[0] = ret[1] = grd_failed;
+    if (!grd_decomposition_check_inexact(A, function) || !grd_decomposition_check_width(A, function) ||
+        !grd_decomposition_check_square(A, function))
+        return;
+    if (is_small(A) && !is_differentiated(A)) {
+        const grd_hidden_slogdet_small_result made = grd_hidden_slogdet_small(A);
+        ret[0] = made.sign, ret[1] = made.logabsdet;
+    } else {
+        const grd_hidden_lu_factor_result factored = grd_hidden_lu_factor(grd_detach(A));
+        const grd_hidden_linalg_slogdet_factored_result made = grd_hidden_linalg_slogdet_factored(A, factored.LU, factored.pivots);
+        ret[0] = made.sign, ret[1] = made.logabsdet;
+    }
+}
+
 bool plan_hidden_det_small(struct grd_plan *p, grd_tensor *A)
 {
     return plan_small(p, A, "linalg.det") && grd_plan_result(p, grd_batch_of(A), (grd_dtype)A->dtype) && !grd_pending();
+}
+
+bool plan_hidden_slogdet_small(struct grd_plan *p, grd_tensor *A)
+{
+    return plan_hidden_det_small(p, A) && grd_plan_result(p, grd_batch_of(A), (grd_dtype)A->dtype) && !grd_pending();
 }
 
 static void determine_matrices(int64_t begin, int64_t end, void *context)
@@ -638,12 +660,18 @@ static void determine_matrices(int64_t begin, int64_t end, void *context)
     const struct grd_plan *p = context;
     struct grd_small_elimination s = small_elimination(p, p->in[0], begin, end);
     s.ret = p->results[0]->data + begin * p->results[0]->itemsize;
+    s.ret_logarithms = p->nresults > 1 ? p->results[1]->data + begin * p->results[1]->itemsize : NULL;
     kernels_of(p->in[0])->determine_many(&s);
 }
 
 void run_hidden_det_small(const struct grd_plan *p, grd_tensor *A)
 {
     grd_parallel_for(0, grd_matrix_count(A), small_grain(A, 1.0 / 3), determine_matrices, (void *)p);
+}
+
+void run_hidden_slogdet_small(const struct grd_plan *p, grd_tensor *A)
+{
+    run_hidden_det_small(p, A);
 }
 
 static bool plan_of_factors(struct grd_plan *p, const grd_tensor *A, grd_tensor *LU, grd_tensor *pivots)

@@ -12,6 +12,50 @@
 #define RAISE ((R)0x1p64)
 static const R least_normal = sizeof(R) == sizeof(float) ? (R)FLT_MIN : (R)DBL_MIN;
 
+/* ---- Logarithms of determinants ----------------------------------------------------------------------------------------------------------- */
+
+INLINE R absolute_of(C x)
+{
+    return GRD_IS_COMPLEX ? hypot(real_part(x), imaginary_part(x)) : fabs(real_part(x));
+}
+
+/* Brings x, which is not negative, so near to 1 that products of two such numbers do not leave the range; the power of two is added to the exponent. */
+INLINE double brought_near(double x, int64_t *exponent)
+{
+    int power = 0;
+    if (x > 0x1p-500 && x < 0x1p500)
+        return x;
+    x = frexp(x, &power);
+    *exponent += power;
+    return x;
+}
+
+/* Writes the sign of a product, negated if `odd`, and the logarithm of its absolute value: one of the product takes less time than one of each number. */
+static void sign_and_logarithm(int64_t n, const T *numbers, int64_t step, bool odd, T *ret_sign, R *ret_log)
+{
+    const double ln2 = 0.69314718055994530942;
+    C sign = constant(odd ? -1 : 1);
+    double size = 1;
+    int64_t exponent = 0;
+    for (int64_t j = 0; j < n; j++) {
+        const C x = numbers[j * step];
+        const R absolute = absolute_of(x);
+        size = brought_near(size * brought_near(absolute, &exponent), &exponent);
+        sign = absolute == 0 ? constant(0) : product(sign, number(real_part(x) / absolute, imaginary_part(x) / absolute));
+    }
+    if (exponent != 0) {
+        int power = 0;
+        size = frexp(size, &power);
+        exponent += power;
+        if (size < 0.75) { /* of a product near to 1 no large logarithms cancel */
+            size *= 2;
+            exponent--;
+        }
+    }
+    *ret_sign = sign;
+    *ret_log = (R)(log(size) + (double)exponent * ln2);
+}
+
 #if !GRD_IS_COMPLEX
 #include "kernel/cpu/matrix_lanes.h"
 #include "kernel/cpu/lu_lanes.h"
@@ -80,24 +124,9 @@ static void determinant(int64_t n, const void *lu, const int32_t *pivots, void *
     *(T *)ret = result;
 }
 
-INLINE R absolute_of(C x)
-{
-    return GRD_IS_COMPLEX ? hypot(real_part(x), imaginary_part(x)) : fabs(real_part(x));
-}
-
 static void log_determinant(int64_t n, const void *lu, const int32_t *pivots, void *ret_sign, void *ret_log)
 {
-    const T *a = lu;
-    C sign = constant(is_odd(n, pivots) ? -1 : 1);
-    R logarithm = 0;
-    for (int64_t j = 0; j < n; j++) {
-        const C x = a[j + j * n];
-        const R size = absolute_of(x);
-        logarithm += log(size);
-        sign = size == 0 ? constant(0) : product(sign, number(real_part(x) / size, imaginary_part(x) / size));
-    }
-    *(T *)ret_sign = sign;
-    *(R *)ret_log = logarithm;
+    sign_and_logarithm(n, lu, n + 1, is_odd(n, pivots), ret_sign, ret_log);
 }
 
 /* ---- Many small matrices ------------------------------------------------------------------------------------------------------------------ */

@@ -172,7 +172,11 @@ static void determine_group(const struct grd_small_elimination *s, const int32_t
         is_odd ^= (mask)(e.pivots[j] != everywhere((T)j));
     }
     product = chosen(is_odd, -product, product);
-    memcpy(s->ret, &product, (size_t)s->count * sizeof(T));
+    if (s->ret_logarithms == NULL)
+        memcpy(s->ret, &product, (size_t)s->count * sizeof(T));
+    else
+        for (int64_t l = 0; l < s->count; l++)
+            sign_and_logarithm(n, (const T *)e.a + l, (n + 1) * LANES, is_odd[l] != 0, (T *)s->ret + l, (T *)s->ret_logarithms + l);
 }
 
 /* Right sides are eliminated as further columns of their matrices. */
@@ -245,6 +249,7 @@ INLINE void compute_groups(const struct grd_small_elimination *s, int64_t size,
         group.count = at_most(s->count - first, LANES);
         group.a = (const T *)s->a + first * s->n * s->n;
         group.ret = (T *)s->ret + first * size;
+        group.ret_logarithms = s->ret_logarithms != NULL ? (T *)s->ret_logarithms + first : NULL;
         group.ret_pivots = s->ret_pivots != NULL ? s->ret_pivots + first * s->n : NULL;
         group.ret_info = s->ret_info != NULL ? s->ret_info + first : NULL;
         compute(&group, s->by_rows ? turned : NULL);

@@ -47,6 +47,27 @@ def test_inverses_and_determinants(shape, dtype):
     compare(lambda m, a: m.logdet(a.mH @ a + m.eye(a.shape[-1], dtype=a.dtype)), [matrix], dtype)
 
 
+@pytest.mark.parametrize("dtype", ["float32", "float64", "complex64", "complex128"])
+@pytest.mark.parametrize("n", [1, 3, 16, 40])
+def test_logarithms_of_determinants_far_beyond_the_range(n, dtype):
+    """Products that overflow, that vanish, that do so on the way, that are near to 1, and that are zeros, infinities and no numbers: in lanes, alone, and with a decomposition that is kept."""
+    real = np.finfo(dtype)
+    least = real.tiny if "complex" in dtype else real.smallest_subnormal
+    rows = [[real.max], [real.tiny], [least], [real.max, real.tiny], [real.max] * 2 + [least], [1 - real.epsneg], [1 + real.eps], [3, -1 / 3], [0], [0, 2],
+            [np.inf], [np.inf, 0], [np.nan, 1]]
+    numbers = np.array([(row * n)[:n] for row in rows], dtype)
+    matrices = gradus.from_numpy(np.stack([np.diag(row) for row in numbers]))
+    sign, logarithm = (t.numpy() for t in gradus.linalg.slogdet(matrices))
+    with np.errstate(divide="ignore", invalid="ignore"):
+        parts = np.log(np.abs(numbers.astype("complex128" if np.iscomplexobj(numbers) else "float64")))
+        expected, error = parts.sum(-1), (1 + n / 2) * real.eps * np.abs(parts).sum(-1)
+        assert ((np.abs(logarithm - expected) <= error) | (logarithm == expected) | np.isnan(logarithm) & np.isnan(expected)).all()
+    assert (sign[:7] == 1).all() and (sign[8:10] == 0).all()
+    for i, matrix in enumerate(matrices):
+        for alone in (gradus.linalg.slogdet(matrix), gradus.linalg.slogdet(matrix.clone().requires_grad_())):
+            assert (sign[i].tobytes(), logarithm[i].tobytes()) == tuple(t.detach().numpy().tobytes() for t in alone)
+
+
 @pytest.mark.parametrize("dtype", [gradus.float32, gradus.float64])
 def test_the_sign_of_a_real_determinant_is_exact(dtype):
     gradus.manual_seed(0)
