@@ -53,8 +53,8 @@ struct grd_decomposition_row {
     /* Overwrites x, n x k or k x n with columns `leading` elements apart, with the solution y. */
     void (*solve)(const struct grd_triangle *t, int64_t k, int64_t leading, void *x);
     /* Does the same, with the same bits, for at most GRD_MATRIX_LANES triangles of a side up to GRD_SMALL_MATRIX_SIDE, from the left, and as many x, n x k
-     * each, one after the other. NULL for complex dtypes. */
-    void (*solve_many)(const struct grd_triangle *t, int64_t count, int64_t k, const void *const *matrices, void *x);
+     * each, one after the other; the triangles lie row by row if `by_rows`. NULL for complex dtypes. */
+    void (*solve_many)(const struct grd_triangle *t, bool by_rows, int64_t count, int64_t k, const void *const *matrices, void *x);
 };
 
 #endif

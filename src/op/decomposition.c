@@ -520,6 +520,12 @@ struct triangles {
     bool turned; /* they lie row by row */
 };
 
+/* True if the systems of `count` matrices are solved many at once. */
+static bool are_in_lanes(const grd_tensor *triangles, bool left, int64_t count)
+{
+    return left && count > 1 && grd_size_from_end(triangles, 1) <= GRD_SMALL_MATRIX_SIDE && kernels_of(triangles)->solve_many != NULL;
+}
+
 bool plan_linalg_solve_triangular(struct grd_plan *p, grd_tensor *self, grd_tensor *B, bool upper, bool left, bool unitriangular)
 {
     static const char *const function = "linalg.solve_triangular";
@@ -538,12 +544,13 @@ bool plan_linalg_solve_triangular(struct grd_plan *p, grd_tensor *self, grd_tens
     if (!grd_shape_broadcast(grd_batch_of(self), grd_batch_of(B), sizes, &ndim))
         return false;
     memcpy(sizes + ndim, B->sizes + B->ndim - 2, 2 * sizeof *sizes);
-    const int64_t n = grd_size_from_end(self, 1);
+    const int64_t n = grd_size_from_end(self, 1), count = grd_sizes_product(sizes, ndim);
     bool *const turned = &((struct triangles *)p->state)->turned;
     *turned = false;
     return grd_plan_starts_from(p, grd_expand(B, grd_dims_from(sizes, ndim + 2))) &&
-           (left && n > GRD_LAPACK_SIDE ? grd_plan_reads_matrices(p, self, turned)
-                                        : grd_plan_reads_as(p, grd_transpose(self, -2, -1), (grd_dtype)self->dtype)) &&
+           ((left && n > GRD_LAPACK_SIDE) || are_in_lanes(self, left, count)
+                ? grd_plan_reads_matrices(p, self, turned)
+                : grd_plan_reads_as(p, grd_transpose(self, -2, -1), (grd_dtype)self->dtype)) &&
            grd_plan_columns(p, grd_dims_from(sizes, ndim), grd_size_from_end(B, 2), grd_size_from_end(B, 1), (grd_dtype)self->dtype) &&
            grd_plan_lapack(p, n) && !grd_pending();
 }
@@ -568,7 +575,7 @@ static void solve_small_matrices(int64_t begin, int64_t end, void *context)
         const int64_t count = grd_least(end - begin, GRD_MATRIX_LANES);
         for (int64_t i = 0; i < count; i++)
             matrices[i] = grd_broadcast_matrix_at(s->p->in[1], x, begin + i);
-        kernels_of(x)->solve_many(&s->triangle, count, grd_size_from_end(x, 1), matrices, grd_matrix_at(x, begin));
+        kernels_of(x)->solve_many(&s->triangle, s->turned, count, grd_size_from_end(x, 1), matrices, grd_matrix_at(x, begin));
     }
 }
 
@@ -592,7 +599,7 @@ void run_linalg_solve_triangular(const struct grd_plan *p, grd_tensor *self, grd
     const double work = (double)n * (double)n * (double)grd_least(k, PIECE);
     const bool turned = ((const struct triangles *)p->state)->turned;
     struct solutions s = {p, {.n = n, .stride = n, .upper = upper, .unit = unitriangular, .left = left}, turned, 1};
-    if (left && count > 1 && n <= GRD_SMALL_MATRIX_SIDE && kernels_of(p->results[0])->solve_many != NULL) {
+    if (are_in_lanes(self, left, count)) {
         grd_parallel_for(0, count, grd_lanes_grain(n, grd_matrix_grain(work)), solve_small_matrices, &s);
         return;
     }

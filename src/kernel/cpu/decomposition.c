@@ -99,7 +99,14 @@ static void cholesky_many(int64_t count, int64_t n, bool by_rows, bool upper, co
     }
 }
 
-static void solve_many(const struct grd_triangle *t, int64_t count, int64_t k, const void *const *matrices, void *x)
+static NOT_INLINE void gather_rows(int64_t n, const T *const *from, lanes *to)
+{
+    int32_t turned[GRD_SMALL_MATRIX_SIZE];
+    places_by_columns(n, n, turned);
+    gather(n * n, from, turned, to);
+}
+
+static void solve_many(const struct grd_triangle *t, bool by_rows, int64_t count, int64_t k, const void *const *matrices, void *x)
 {
     const int64_t n = t->n;
     lanes triangles[GRD_SMALL_MATRIX_SIDE * GRD_SMALL_MATRIX_SIDE], columns[GRD_SMALL_MATRIX_SIDE * GRD_SMALL_MATRIX_SIDE];
@@ -107,7 +114,10 @@ static void solve_many(const struct grd_triangle *t, int64_t count, int64_t k, c
     T *to[GRD_MATRIX_LANES];
     for (int64_t l = 0; l < GRD_MATRIX_LANES; l++)
         from[l] = matrices[at_most(l, count - 1)];
-    gather(n * n, from, NULL, triangles);
+    if (by_rows)
+        gather_rows(n, from, triangles);
+    else
+        gather(n * n, from, NULL, triangles);
     for (int64_t first = 0; first < k; first += GRD_SMALL_MATRIX_SIDE) {
         const int64_t some = at_most(k - first, GRD_SMALL_MATRIX_SIDE);
         lanes_from((const T *)x + first * n, k * n, count, from);

@@ -309,3 +309,18 @@ def test_large_triangles_are_solved_by_halves(n, left, dtype):
                 for given in (gradus.tensor(triangle), gradus.tensor(np.ascontiguousarray(triangle.T)).mT):
                     x, = on_threads(lambda: [gradus.linalg.solve_triangular(given, gradus.tensor(b), upper=upper, left=left, unitriangular=unit)])
                     assert np.abs((wide @ x if left else x @ wide) - b).max() < 20 * np.finfo(dtype).eps * np.abs(b).max()
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("n", [1, 3, 8, 16])
+@pytest.mark.parametrize("upper", [False, True])
+@pytest.mark.parametrize("sizes", [(37,), (3, 20), (3, 1), ()])
+def test_triangles_have_the_same_bits_alone_and_in_a_batch_by_rows_and_by_columns(sizes, upper, n, dtype):
+    """Batches of triangles that broadcast with 3 x 20, or are 37, right sides."""
+    batch = (37,) if sizes == (37,) else (3, 20)
+    rows, right = (gradus.from_numpy(random(6 + i, shape, dtype)) for i, shape in enumerate([(*sizes, n, n), (*batch, n, 2)]))
+    columns = rows.mT.contiguous().mT
+    by_rows, by_columns = (gradus.linalg.solve_triangular(a, right, upper=upper) for a in (rows, columns))
+    each = gradus.broadcast_to(rows, (*batch, n, n)).reshape(-1, n, n)
+    alone = gradus.stack([gradus.linalg.solve_triangular(a, b, upper=upper) for a, b in zip(each, right.reshape(-1, n, 2))])
+    assert (by_rows == by_columns).all() and (by_rows == alone.reshape(by_rows.shape)).all()
