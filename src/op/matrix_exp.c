@@ -60,14 +60,16 @@ grd_tensor *op_matrix_exp(grd_tensor *self)
         return grd_failed;
     if (grd_numel(self) == 0)
         return grd_clone(self, .memory_format = "contiguous");
-    double least, most = 0;
+    double least = 0, most = 0;
     const grd_dtype dtype = (grd_dtype)self->dtype;
     self = grd_to(self, .dtype = grd_computed_dtype(dtype)); /* each squaring doubles the error of a rounding */
     if (grd_pending())
         return grd_failed;
     grd_tensor *halvings = halvings_of(self), *result = polynomial(grd_mul(self, grd_exp2(grd_neg(halvings))));
     grd_composite_extremes(halvings, &least, &most);
-    for (int i = 0; i < most && !grd_pending(); i++)
-        result = grd_where(grd_gt_scalar(halvings, grd_int(i)), grd_matmul(result, result), result);
+    for (int i = 0; i < most && !grd_pending(); i++) {
+        grd_tensor *square = grd_matmul(result, result);
+        result = i < least ? square : grd_where(grd_gt_scalar(halvings, grd_int(i)), square, result);
+    }
     return grd_composite_contiguous(grd_to(result, .dtype = dtype));
 }
