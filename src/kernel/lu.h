@@ -43,6 +43,12 @@ struct grd_lu_row {
     void (*solve_many)(const struct grd_small_systems *s);
     /* Exchanges the rows of an m x n matrix as n_pivots pivots say, or `back`. */
     void (*exchange_rows)(int64_t m, int64_t n, int64_t n_pivots, const int32_t *pivots, bool back, void *a);
+    /* The row of an n x n matrix, from 0, that the pivots brought to each place. */
+    void (*find_places)(int64_t n, const int32_t *pivots, int64_t *ret_places);
+    /* Puts ones on the diagonal of n columns of m elements. */
+    void (*fill_diagonal)(int64_t n, int64_t m, void *x);
+    /* Copies n columns of m elements to the columns of ret with these numbers. */
+    void (*place_columns)(int64_t m, int64_t n, const int64_t *places, const void *x, void *ret);
     /* Writes the determinant; and its sign, of absolute value 1, with the logarithm of its absolute value, which is real. */
     void (*determinant)(int64_t n, const void *lu, const int32_t *pivots, void *ret);
     void (*log_determinant)(int64_t n, const void *lu, const int32_t *pivots, void *ret_sign, void *ret_log);

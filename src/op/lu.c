@@ -240,13 +240,10 @@ static void invert_piece(const struct inverses *v, int64_t matrix, int64_t first
         .n = n - first, .stride = n, .left = true, .unit = true, .a = factors + (first * n + first) * itemsize};
     const struct grd_triangle upper = {.n = n, .stride = n, .left = true, .upper = true, .a = factors};
     memset(columns, 0, (size_t)(some * n * itemsize));
-    for (int64_t i = 0; i < some; i++)
-        memcpy(columns + (i * n + first + i) * itemsize, grd_lapack_number((grd_dtype)x->dtype, 1), (size_t)itemsize);
+    kernels_of(x)->fill_diagonal(some, n, columns + first * itemsize);
     grd_solve_triangle(v->p, (grd_dtype)x->dtype, &lower, false, some, n, columns + first * itemsize);
     grd_solve_triangle(v->p, (grd_dtype)x->dtype, &upper, false, some, n, columns);
-    for (int64_t i = 0; i < some; i++)
-        memcpy(grd_matrix_at(x, matrix) + v->places[matrix * n + first + i] * n * itemsize, columns + i * n * itemsize,
-               (size_t)(n * itemsize));
+    kernels_of(x)->place_columns(n, some, v->places + matrix * n + first, columns, grd_matrix_at(x, matrix));
 }
 
 static void invert_pieces(int64_t begin, int64_t end, void *context)
@@ -258,25 +255,13 @@ static void invert_pieces(int64_t begin, int64_t end, void *context)
     }
 }
 
-/* Which row of A each row of S A is. */
-static void find_places(int64_t n, const int32_t *pivots, int64_t *ret_places)
-{
-    for (int64_t i = 0; i < n; i++)
-        ret_places[i] = i;
-    for (int64_t i = 0; i < n; i++) {
-        const int64_t other = pivots[i] - 1, place = ret_places[i];
-        ret_places[i] = ret_places[other];
-        ret_places[other] = place;
-    }
-}
-
 void run_hidden_inverse_of_factors(const struct grd_plan *p, grd_tensor *LU, grd_tensor *pivots)
 {
     const int64_t n = grd_size_from_end(LU, 1), count = grd_matrix_count(LU);
     struct inverses v = {p, n, (n + PIECE - 1) / PIECE, (int64_t *)p->scratch, p->scratch + count * n * (int64_t)sizeof(int64_t)};
     (void)pivots;
     for (int64_t i = 0; i < count; i++)
-        find_places(n, (const int32_t *)p->in[1]->data + i * n, v.places + i * n);
+        kernels_of(LU)->find_places(n, (const int32_t *)p->in[1]->data + i * n, v.places + i * n);
     grd_parallel_for(0, count * v.pieces, grd_matrix_grain((double)n * (double)n * (double)grd_least(n, PIECE)), invert_pieces, &v);
 }
 

@@ -105,6 +105,31 @@ static void exchange_rows(int64_t m, int64_t n, int64_t n_pivots, const int32_t 
     }
 }
 
+/* ---- Inverses --------------------------------------------------------------------------------------------------------------------------- */
+
+static void find_places(int64_t n, const int32_t *pivots, int64_t *ret_places)
+{
+    for (int64_t i = 0; i < n; i++)
+        ret_places[i] = i;
+    for (int64_t i = 0; i < n; i++) {
+        const int64_t other = pivots[i] - 1, place = ret_places[i];
+        ret_places[i] = ret_places[other];
+        ret_places[other] = place;
+    }
+}
+
+static void fill_diagonal(int64_t n, int64_t m, void *x)
+{
+    for (int64_t i = 0; i < n; i++)
+        ((T *)x)[i * (m + 1)] = constant(1);
+}
+
+static void place_columns(int64_t m, int64_t n, const int64_t *places, const void *x, void *ret)
+{
+    for (int64_t i = 0; i < n; i++)
+        memcpy((T *)ret + places[i] * m, (const T *)x + i * m, (size_t)m * sizeof(T));
+}
+
 /* ---- Determinants ----------------------------------------------------------------------------------------------------------------------- */
 
 static bool is_odd(int64_t n, const int32_t *pivots)
@@ -193,6 +218,9 @@ const struct grd_lu_row GRD_TYPED(grd_lu_row) = {
     .solve_equations_many = solve_equations_many,
 #endif
     .exchange_rows = exchange_rows,
+    .find_places = find_places,
+    .fill_diagonal = fill_diagonal,
+    .place_columns = place_columns,
     .determinant = determinant,
     .log_determinant = log_determinant,
 };

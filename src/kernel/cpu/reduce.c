@@ -409,7 +409,6 @@ static void sum_pairs(int64_t n, const S *x, G *gathered)
 }
 #endif
 
-
 INLINE G sum_line(int64_t n, const S *x)
 {
     return sum_terms(n, x, false);
