@@ -640,25 +640,29 @@ static void abs_columns(const struct grd_reduce_block *b)
 #endif
 
 #if GRD_IS_FLOAT || GRD_IS_COMPLEX
-#if GRD_IS_HALF
-/* In float the square of an element is exact, unless it leaves the range: sums that may have lost something so are made again in double. */
-static void square_lines(const struct grd_reduce_block *b)
+#if GRD_TAG == GRD_TAG_float32 || GRD_IS_HALF
+/* Sums of squares in float that may have lost something to the ends of its range are made again in double. */
+INLINE G square_line(int64_t n, const S *x)
 {
-    for (int64_t j = 0; j < b->outputs; j++) {
-        const S *x = (const S *)(b->in + j * b->stride);
-        const G sum = sum_terms(b->n, x, true);
-        ((G *)b->gathered)[j] += sum >= 0x1p-90 && sum < INFINITY ? sum : gather_line(b->n, x, 0, squared, add, 0);
-    }
+    const G sum = sum_terms(n, x, true);
+    return sum >= 0x1p-90 && sum < INFINITY ? sum : gather_line(n, x, 0, squared, add, 0);
 }
 #else
-static void square_lines(const struct grd_reduce_block *b)
+INLINE G square_line(int64_t n, const S *x)
 {
-    if (b->center != NULL)
-        gather_lines(b, squared_distance, add, 0);
-    else
-        gather_lines(b, squared, add, 0);
+    return gather_line(n, x, 0, squared, add, 0);
 }
 #endif
+
+static void square_lines(const struct grd_reduce_block *b)
+{
+    if (!GRD_IS_HALF && b->center != NULL) {
+        gather_lines(b, squared_distance, add, 0);
+        return;
+    }
+    for (int64_t j = 0; j < b->outputs; j++)
+        ((G *)b->gathered)[j] += square_line(b->n, (const S *)(b->in + j * b->stride));
+}
 
 static void square_columns(const struct grd_reduce_block *b)
 {
