@@ -21,6 +21,7 @@ struct run {
     grd_loop_kernel *cast[GRD_ITER_OPERANDS]; /* NULL: as it lies in memory */
     unsigned turned;                          /* bit i: operand i is, Note [Turned operands] */
     int64_t lines, columns;                   /* how many lines are taken at a time, and columns of them transposed */
+    int64_t packed;                           /* how many lines are brought together at most, Note [Packed lines]; 0: none are */
 };
 
 static grd_loop_kernel *cast_of(const struct grd_iter *it, int operand)
@@ -60,6 +61,7 @@ static void make_run(struct run *run, const struct grd_iter *it, grd_loop_kernel
     run->it = it;
     run->kernel = kernel;
     run->params = params;
+    run->packed = 0;
     for (int i = 0; i < it->noperands && it->converts; i++)
         run->cast[i] = it->dtypes[i] != it->wanted[i] ? cast_of(it, i) : NULL;
     find_turned(run, it);
@@ -102,6 +104,49 @@ static void run_line(const struct run *run, int64_t n, char *const *data, const 
         run_converted(run, n, data, strides);
     else
         run->kernel(n, data, strides, run->params);
+}
+
+/* True if lines of n elements lie one behind the other, or are all the same element. */
+static bool lies_packed(int64_t n, int64_t size, int64_t stride, int64_t line_stride)
+{
+    return (stride == size && line_stride == n * size) || (stride == 0 && line_stride == 0);
+}
+
+/* Note [Packed lines]
+ * A kernel is called once for many short lines, since calls would cost more than the work: operands whose lines do not lie one behind the other are copied to
+ * buffers first, and a result is copied back. */
+static void run_packed(const struct run *run, int64_t lines, int64_t n, char *const *data, const int64_t *strides,
+                       const int64_t *line_strides)
+{
+    _Alignas(64) char buffers[GRD_ITER_OPERANDS][BUFFER_BYTES];
+    const struct grd_iter *it = run->it;
+    char *at[GRD_ITER_OPERANDS];
+    int64_t steps[GRD_ITER_OPERANDS], size = 0;
+    for (int i = it->noperands - 1; i >= 0; i--) {
+        size = grd_dtype_table[it->dtypes[i]].size;
+        const bool lies_so = lies_packed(n, size, strides[i], line_strides[i]);
+        at[i] = lies_so ? data[i] : buffers[i];
+        steps[i] = lies_so ? strides[i] : size;
+        if (i > 0 && !lies_so)
+            grd_copy_lines(lines, n, size, at[i], (const int64_t[]){size, n * size}, data[i],
+                           (const int64_t[]){strides[i], line_strides[i]});
+    }
+    run_line(run, lines * n, at, steps);
+    if (at[0] != data[0])
+        grd_copy_lines(lines, n, size, data[0], (const int64_t[]){strides[0], line_strides[0]}, at[0], (const int64_t[]){size, n * size});
+}
+
+static void run_lines(const struct run *run, int64_t lines, int64_t n, char **at, const int64_t *strides, const int64_t *line_strides)
+{
+    for (int64_t some; lines > 0; lines -= some) {
+        some = run->packed == 0 ? 1 : lines < run->packed ? lines : run->packed;
+        if (run->packed == 0)
+            run_line(run, n, at, strides);
+        else
+            run_packed(run, some, n, at, strides, line_strides);
+        for (int i = 0; i < run->it->noperands; i++)
+            at[i] += some * line_strides[i];
+    }
 }
 
 /* Where a walk over the outer dimensions stands. */
@@ -179,37 +224,19 @@ static void run_turned(const struct run *run, const struct cursor *c, int64_t li
             steps[i] = size;
             next[i] = n * size;
         }
-        for (int64_t line = 0; line < lines; line++) {
-            run_line(run, n, at, steps);
-            for (int i = 0; i < it->noperands; i++)
-                at[i] += next[i];
-        }
-    }
-}
-
-static void run_lines(const struct run *run, const struct cursor *c, int64_t lines)
-{
-    const struct grd_iter *it = run->it;
-    int64_t strides[GRD_ITER_OPERANDS];
-    char *at[GRD_ITER_OPERANDS];
-    for (int i = 0; i < it->noperands; i++) {
-        strides[i] = it->strides[i][0];
-        at[i] = c->line[i];
-    }
-    for (; lines > 0; lines--) {
-        run_line(run, it->shape[0], at, strides);
-        for (int i = 0; i < it->noperands; i++)
-            at[i] += it->strides[i][1];
+        run_lines(run, lines, n, at, steps, next);
     }
 }
 
 static void run_range(const struct run *run, int64_t begin, int64_t end, bool columns)
 {
     const struct grd_iter *it = run->it;
-    int64_t strides[GRD_ITER_OPERANDS];
+    int64_t strides[GRD_ITER_OPERANDS], line_strides[GRD_ITER_OPERANDS];
     char *at[GRD_ITER_OPERANDS];
-    for (int i = 0; i < it->noperands; i++)
+    for (int i = 0; i < it->noperands; i++) {
         strides[i] = it->ndim > 0 ? it->strides[i][0] : 0;
+        line_strides[i] = it->ndim > 1 ? it->strides[i][1] : 0;
+    }
     if (it->ndim < 2) {
         for (int i = 0; i < it->noperands; i++)
             at[i] = it->data[i] + begin * strides[i];
@@ -228,7 +255,9 @@ static void run_range(const struct run *run, int64_t begin, int64_t end, bool co
             lines = run->lines;
             run_turned(run, &c, lines);
         } else if (lines > 0) {
-            run_lines(run, &c, lines);
+            for (int i = 0; i < it->noperands; i++)
+                at[i] = c.line[i];
+            run_lines(run, lines, it->shape[0], at, strides, line_strides);
         } else {
             const int64_t rest = it->shape[0] - c.index[0], n = rest < end - begin ? rest : end - begin;
             for (int i = 0; i < it->noperands; i++)
@@ -251,7 +280,7 @@ static bool has_short_lines(const struct grd_iter *it)
 static void run_piece(int64_t begin, int64_t end, void *context)
 {
     const struct run *run = context;
-    run_range(run, begin, end, has_short_lines(run->it));
+    run_range(run, begin, end, run->packed == 0 && has_short_lines(run->it));
 }
 
 /* ---- Few elements --------------------------------------------------------------------------------------------------------------- */
@@ -341,16 +370,21 @@ static int64_t grain_of(const struct run *run)
     return run->turned == 0 ? grain : (grain + turned - 1) / turned * turned;
 }
 
+static void run_all(struct run *run)
+{
+    if (run->it->numel <= GRD_ITER_GRAIN)
+        run_piece(0, run->it->numel, run);
+    else
+        grd_parallel_for(0, run->it->numel, grain_of(run), run_piece, run);
+}
+
 void grd_iter_run(const struct grd_iter *it, grd_loop_kernel *kernel, const void *params)
 {
     struct run run;
     if (is_nothing(it))
         return;
     make_run(&run, it, kernel, params);
-    if (it->numel <= GRD_ITER_GRAIN)
-        run_piece(0, it->numel, &run);
-    else
-        grd_parallel_for(0, it->numel, grain_of(&run), run_piece, &run);
+    run_all(&run);
 }
 
 static int64_t bytes_of_operands(const struct grd_iter *it)
@@ -365,6 +399,32 @@ static int64_t bytes_of_operands(const struct grd_iter *it)
     return sum;
 }
 
+/* Longer lines take less time where they are; conversions make a call longer. */
+static int64_t packed_lines(const struct grd_iter *it, bool converts)
+{
+    enum { LONGEST = 31, LONGEST_CONVERTED = 127 };
+    int64_t widest = 1;
+    for (int i = 0; i < it->noperands; i++) {
+        const int64_t size = grd_dtype_table[it->dtypes[i]].size;
+        widest = size > widest ? size : widest;
+    }
+    return it->ndim > 1 && it->shape[0] <= (converts ? LONGEST_CONVERTED : LONGEST) ? BUFFER_BYTES / (widest * it->shape[0]) : 0;
+}
+
+static __attribute__((noinline)) void map_many(const struct grd_iter *it, const struct grd_map *map)
+{
+    struct grd_map large = *map;
+    struct run run;
+    make_run(&run, it, grd_map, &large);
+    run.packed = packed_lines(it, it->converts || map->half != GRD_DTYPE_NONE);
+    const bool buffered =
+        it->dtypes[0] != it->wanted[0] ||
+        (run.packed > 0 && !lies_packed(it->shape[0], grd_dtype_table[it->dtypes[0]].size, it->strides[0][0], it->strides[0][1]));
+    if (!buffered)
+        large.stores = grd_stores_for(bytes_of_operands(it), it->noperands, it->data);
+    run_all(&run);
+}
+
 /* Note [Few elements]
  * Where all elements of an operand fit into a buffer, those that do not lie there one after the other, as the kernel takes them, are brought together
  * first, and the kernel is called once: to order dimensions, and to call it for single lines, would cost more than the work. */
@@ -376,10 +436,7 @@ void grd_iter_map(const struct grd_iter *it, const struct grd_map *map)
     if (is_nothing(it))
         return;
     if (!it->few) {
-        struct grd_map large = *map;
-        if (it->dtypes[0] == it->wanted[0]) /* otherwise the kernel writes into a buffer */
-            large.stores = grd_stores_for(bytes_of_operands(it), it->noperands, it->data);
-        grd_iter_run(it, grd_map, &large);
+        map_many(it, map);
         return;
     }
     for (int i = 0; i < it->noperands; i++) {

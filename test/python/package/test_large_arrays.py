@@ -51,6 +51,35 @@ def test_elementwise(name, dtype, shape):
     assert np.array_equal(on_threads(lambda: CASES[name](*given)), CASES[name](x, y, z))
 
 
+SHORT = {
+    "row": lambda x, y, z: x - y[:1],
+    "column": lambda x, y, z: y[:, :1] - x,
+    "parts of rows": lambda x, y, z: x[:, 1:] - y[:, :-1],
+    "backwards": lambda x, y, z: x[::-1, ::-1] - y,
+    "transposed": lambda x, y, z: z - x[:, ::-1],
+    "two dimensions": lambda x, y, z: x.reshape(5, 300, -1) - y[:300],
+    "other dtype": lambda x, y, z: x[:, 1:] - (z[:, :-1] > 0) * 2,
+    "compared": lambda x, y, z: x[:, 1:] < z[:, :-1],
+}
+
+
+@pytest.mark.parametrize("columns", [2, 3, 8, 31, 32, 100, 128])
+@pytest.mark.parametrize("dtype", ["float32", "float64", "int16", "bfloat16"])
+def test_short_lines(dtype, columns):
+    """New results, and those that are parts of rows themselves, of short lines in many layouts."""
+    x, y, z = (v // 3 for v in operands((1500, columns), "float32"))
+    given = [torch.from_numpy(v).to(getattr(torch, dtype)) for v in (x, y, z)]
+    assert not given[2].is_contiguous()
+    for name, compute in SHORT.items():
+        wanted = compute(x, y, z)
+        assert np.array_equal(on_threads(lambda: compute(*given).to(torch.float32)), wanted), name
+        wide = torch.full((*wanted.shape[:-1], wanted.shape[-1] + 2), 7, dtype=given[0].dtype)
+        part = wide[..., 1:-1]
+        part.copy_(compute(*given)).add_(part.clone()).sub_(given[1][:1, :1])
+        assert np.array_equal(part.to(torch.float32).numpy(), wanted * 2.0 - y[0, 0]), name
+        assert bool((wide[..., 0] == 7).all()) and bool((wide[..., -1] == 7).all()), name
+
+
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16", "int32", "bool"])
 def test_transposed_of_other_sizes(dtype):
     x, y, z = operands((1500, 1501), "float32")
