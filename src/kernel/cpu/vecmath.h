@@ -343,21 +343,27 @@ VM_INLINE double vm_tanh_double(double x)
     return vm_copysign(t / (t + 2), x);
 }
 
-/* 1 / (1 + e), e = e^-x = 2^n (1 + w), divided by 2^-64 (1 + e), which does not overflow: so a subnormal result is rounded once. */
+/* a / (1 + e), e = e^y = 2^n (1 + w), divided by 2^-96 (1 + e), which does not overflow for y up to 760: so a subnormal result is rounded once. */
+VM_INLINE double vm_logistic_double(double a, double y)
+{
+    const double t = vm_fma(y, VM_LOG2E, VM_ROUNDER), n = t - VM_ROUNDER;
+    const double r = vm_fma(n, -VM_LN2_LOW, vm_fma(n, -VM_LN2_HIGH, y)), w = vm_fma(r * r, vm_exp_q(r), r);
+    const double small = 0x1p-96, scale = vm_power_of_two(t - 96), one = small + scale, one_low = small - (one - scale);
+    return a / (one + vm_fma(scale, w, one_low)) * small;
+}
+
 VM_INLINE double vm_sigmoid_double(double x)
 {
-    const double y = vm_between(-40, 746, -x), t = vm_fma(y, VM_LOG2E, VM_ROUNDER), n = t - VM_ROUNDER;
-    const double r = vm_fma(n, -VM_LN2_LOW, vm_fma(n, -VM_LN2_HIGH, y)), w = vm_fma(r * r, vm_exp_q(r), r);
-    const double small = 0x1p-64, scale = vm_power_of_two(t - 64), one = small + scale, one_low = small - (one - scale);
-    const double s = 1 / (one + vm_fma(scale, w, one_low)) * small;
+    const double s = vm_logistic_double(1, vm_between(-40, 746, -x));
     return x == x ? s : x;
 }
 
+/* -infinity gives NaN, as -infinity / infinity does. */
 VM_INLINE double vm_silu_double(double x)
 {
-    const struct vm_product e = vm_exp_product(-vm_abs(x), 0);
-    const double y = (x < 0 ? vm_clamp(x, -1500, 0) * e.a : x) / (1 + e.a * e.b) * (x < 0 ? e.b : 1);
-    return x == -INFINITY ? NAN : y;
+    const double y = vm_logistic_double(x < -760 ? -760 : x, vm_between(-40, 760, -x));
+    const double right = x > 40 ? x : y;
+    return x > -INFINITY ? right : NAN;
 }
 
 VM_INLINE double vm_softplus_double(double x)
