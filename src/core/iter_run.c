@@ -121,31 +121,39 @@ static void run_packed(const struct run *run, int64_t lines, int64_t n, char *co
     _Alignas(64) char buffers[GRD_ITER_OPERANDS][BUFFER_BYTES];
     const struct grd_iter *it = run->it;
     char *at[GRD_ITER_OPERANDS];
-    int64_t steps[GRD_ITER_OPERANDS], size = 0;
-    for (int i = it->noperands - 1; i >= 0; i--) {
-        size = grd_dtype_table[it->dtypes[i]].size;
-        const bool lies_so = lies_packed(n, size, strides[i], line_strides[i]);
-        at[i] = lies_so ? data[i] : buffers[i];
-        steps[i] = lies_so ? strides[i] : size;
-        if (i > 0 && !lies_so)
-            grd_copy_lines(lines, n, size, at[i], (const int64_t[]){size, n * size}, data[i],
-                           (const int64_t[]){strides[i], line_strides[i]});
+    int64_t sizes[GRD_ITER_OPERANDS], steps[GRD_ITER_OPERANDS];
+    bool lies_so[GRD_ITER_OPERANDS];
+    for (int i = 0; i < it->noperands; i++) {
+        sizes[i] = grd_dtype_table[it->dtypes[i]].size;
+        lies_so[i] = lies_packed(n, sizes[i], strides[i], line_strides[i]);
+        steps[i] = lies_so[i] ? strides[i] : sizes[i];
     }
-    run_line(run, lines * n, at, steps);
-    if (at[0] != data[0])
-        grd_copy_lines(lines, n, size, data[0], (const int64_t[]){strides[0], line_strides[0]}, at[0], (const int64_t[]){size, n * size});
+    for (int64_t line = 0, some; line < lines; line += some) {
+        some = lines - line < run->packed ? lines - line : run->packed;
+        for (int i = 0; i < it->noperands; i++) {
+            char *const here = data[i] + line * line_strides[i];
+            at[i] = lies_so[i] ? here : buffers[i];
+            if (i > 0 && !lies_so[i] && (line == 0 || line_strides[i] != 0))
+                grd_copy_lines(some, n, sizes[i], at[i], (const int64_t[]){sizes[i], n * sizes[i]}, here,
+                               (const int64_t[]){strides[i], line_strides[i]});
+        }
+        run_line(run, some * n, at, steps);
+        if (!lies_so[0])
+            grd_copy_lines(some, n, sizes[0], data[0] + line * line_strides[0], (const int64_t[]){strides[0], line_strides[0]}, at[0],
+                           (const int64_t[]){sizes[0], n * sizes[0]});
+    }
 }
 
 static void run_lines(const struct run *run, int64_t lines, int64_t n, char **at, const int64_t *strides, const int64_t *line_strides)
 {
-    for (int64_t some; lines > 0; lines -= some) {
-        some = run->packed == 0 ? 1 : lines < run->packed ? lines : run->packed;
-        if (run->packed == 0)
-            run_line(run, n, at, strides);
-        else
-            run_packed(run, some, n, at, strides, line_strides);
+    if (run->packed > 0) {
+        run_packed(run, lines, n, at, strides, line_strides);
+        return;
+    }
+    for (; lines > 0; lines--) {
+        run_line(run, n, at, strides);
         for (int i = 0; i < run->it->noperands; i++)
-            at[i] += some * line_strides[i];
+            at[i] += line_strides[i];
     }
 }
 
@@ -399,16 +407,26 @@ static int64_t bytes_of_operands(const struct grd_iter *it)
     return sum;
 }
 
-/* Longer lines take less time where they are; conversions make a call longer. */
+static bool lies_packed_in(const struct grd_iter *it, int operand)
+{
+    const int64_t *const strides = it->strides[operand];
+    return lies_packed(it->shape[0], grd_dtype_table[it->dtypes[operand]].size, strides[0], strides[1]);
+}
+
+/* Longer lines take less time where they are: half as long ones with each operand that is copied for all lines. Conversions make a call longer. */
 static int64_t packed_lines(const struct grd_iter *it, bool converts)
 {
-    enum { LONGEST = 31, LONGEST_CONVERTED = 127 };
+    enum { LONGEST = 64, LONGEST_CONVERTED = 256 };
     int64_t widest = 1;
+    int copied = 0;
+    if (it->ndim < 2)
+        return 0;
     for (int i = 0; i < it->noperands; i++) {
         const int64_t size = grd_dtype_table[it->dtypes[i]].size;
         widest = size > widest ? size : widest;
+        copied += it->strides[i][1] != 0 && !lies_packed_in(it, i);
     }
-    return it->ndim > 1 && it->shape[0] <= (converts ? LONGEST_CONVERTED : LONGEST) ? BUFFER_BYTES / (widest * it->shape[0]) : 0;
+    return it->shape[0] <= (converts ? LONGEST_CONVERTED : LONGEST) >> copied ? BUFFER_BYTES / (widest * it->shape[0]) : 0;
 }
 
 static __attribute__((noinline)) void map_many(const struct grd_iter *it, const struct grd_map *map)
@@ -417,9 +435,7 @@ static __attribute__((noinline)) void map_many(const struct grd_iter *it, const 
     struct run run;
     make_run(&run, it, grd_map, &large);
     run.packed = packed_lines(it, it->converts || map->half != GRD_DTYPE_NONE);
-    const bool buffered =
-        it->dtypes[0] != it->wanted[0] ||
-        (run.packed > 0 && !lies_packed(it->shape[0], grd_dtype_table[it->dtypes[0]].size, it->strides[0][0], it->strides[0][1]));
+    const bool buffered = it->dtypes[0] != it->wanted[0] || (run.packed > 0 && !lies_packed_in(it, 0));
     if (!buffered)
         large.stores = grd_stores_for(bytes_of_operands(it), it->noperands, it->data);
     run_all(&run);
