@@ -285,7 +285,8 @@ bool grd_openblas_begin(void)
 {
     pthread_mutex_lock(&lock);
     while (calls == most_calls) {
-        if (most_calls < MOST_CALLS && is_memory_there(CALL_BYTES)) {
+        if (most_calls < MOST_CALLS &&
+            is_memory_there((size_t)most_calls * CALL_BYTES)) { /* other new calls may not have taken theirs yet */
             most_calls++;
         } else if (calls == 0) {
             pthread_mutex_unlock(&lock);
