@@ -22,30 +22,35 @@ INLINE void move(int64_t n, char *to, int64_t to_stride, const char *from, int64
 typedef uint16_t twos __attribute__((vector_size(16)));
 typedef uint32_t fours __attribute__((vector_size(16)));
 
-/* To elements that lie one after the other. Small ones are put together in registers, since processors load more often than they store. */
-INLINE void collect(int64_t n, char *to, const char *from, int64_t stride, int64_t size)
+/* To elements that lie one after the other, of 2 and of 4 bytes: they are put together in registers, since processors load more often than they store. Functions of their own,
+ * whose registers would be saved by all copies. */
+static __attribute__((noinline)) void collect_twos(int64_t n, char *to, const char *from, int64_t stride)
 {
-    int64_t i = 0;
-    for (; size == 2 && i + 8 <= n; i += 8) {
+    for (; n >= 8; n -= 8, to += 16, from += 8 * stride) {
         twos v = {0};
         UNROLLED for (int k = 0; k < 8; k++)
         {
             uint16_t x;
-            memcpy(&x, from + (i + k) * stride, sizeof x);
+            memcpy(&x, from + k * stride, sizeof x);
             v[k] = x;
         }
-        memcpy(to + i * size, &v, sizeof v);
+        memcpy(to, &v, sizeof v);
     }
-    for (; size == 4 && i + 4 <= n; i += 4) {
-        uint32_t x[4];
-        UNROLLED for (int k = 0; k < 4; k++) memcpy(&x[k], from + (i + k) * stride, sizeof x[k]);
-        const fours v = {x[0], x[1], x[2], x[3]};
-        memcpy(to + i * size, &v, sizeof v);
-    }
-    move(n - i, to + i * size, size, from + i * stride, stride, size);
+    move(n, to, 2, from, stride, 2);
 }
 
-/* The same, with the strides that have kernels of their own. */
+static __attribute__((noinline)) void collect_fours(int64_t n, char *to, const char *from, int64_t stride)
+{
+    for (; n >= 4; n -= 4, to += 16, from += 4 * stride) {
+        uint32_t x[4];
+        UNROLLED for (int k = 0; k < 4; k++) memcpy(&x[k], from + k * stride, sizeof x[k]);
+        const fours v = {x[0], x[1], x[2], x[3]};
+        memcpy(to, &v, sizeof v);
+    }
+    move(n, to, 4, from, stride, 4);
+}
+
+/* To elements that lie one after the other; some sizes and strides have kernels of their own. */
 INLINE void gather(int64_t n, char *to, const char *from, int64_t stride, int64_t size, bool past)
 {
     const int width = size == 1 ? 0 : size == 2 ? 1 : size == 4 ? 2 : 3;
@@ -53,8 +58,12 @@ INLINE void gather(int64_t n, char *to, const char *from, int64_t stride, int64_
         grd_kernels->bytes->reverse[width](n, to, from, past);
     else if (size <= 8 && stride == 2 * size)
         grd_kernels->bytes->every_other[width](n, to, from);
+    else if (size == 2)
+        collect_twos(n, to, from, stride);
+    else if (size == 4)
+        collect_fours(n, to, from, stride);
     else
-        collect(n, to, from, stride, size);
+        move(n, to, size, from, stride, size);
 }
 
 /* The memory may overlap. */
