@@ -151,11 +151,28 @@ struct turns {
     vector s[GRD_LANES_SIDE], t[GRD_LANES_SIDE];
 };
 
+#if defined(__AVX512F__)
+/* 1 / sqrt(x), to a unit in the last place, of an estimate with Newton's steps: a root and a division, one after the other, take longer. */
+INLINE vector reciprocal_roots(vector x)
+{
+    const vector half = everywhere((T)0.5);
+    vector y = sizeof(T) == 4 ? (vector)_mm512_rsqrt14_ps((__m512)x) : (vector)_mm512_rsqrt14_pd((__m512d)x);
+    for (int digits = 14; digits < (sizeof(T) == 4 ? FLT_MANT_DIG : DBL_MANT_DIG); digits *= 2)
+        y = multiply_add(y, multiply_add(-half * x * y, y, half), y);
+    return y;
+}
+#endif
+
 INLINE struct turn turn_of(vector f, vector g)
 {
-    const vector squares = multiply_add(f, f, g * g), size = with_sign(square_roots(squares), f);
+    const vector squares = multiply_add(f, f, g * g);
+#if defined(__AVX512F__)
+    const vector root = with_sign(reciprocal_roots(squares), f), size = squares * root, c = f * root, s = g * root;
+#else
+    const vector size = with_sign(square_roots(squares), f), c = f / size, s = g / size;
+#endif
     const mask known = is_less(everywhere(least_square), squares);
-    return (struct turn){choose(known, f / size, everywhere(1)), choose_or_zero(known, g / size), choose(known, size, f)};
+    return (struct turn){choose(known, c, everywhere(1)), choose_or_zero(known, s), choose(known, size, f)};
 }
 
 INLINE void keep_none(int64_t i, struct turns *ret_turns)
