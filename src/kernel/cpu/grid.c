@@ -28,10 +28,14 @@ struct taps {
 
 /* ---- Coordinates ----------------------------------------------------------------------------------------------------------------------- */
 
-/* The position of a coordinate among the elements, and its slope. */
-INLINE C unnormalized(C coordinate, C size, bool align_corners)
+/* An axis on which coordinates -1 and 1 are `span` apart: the middles of its first and its last element, or their outer edges, which are half an element beyond. */
+struct extent {
+    C size, span, beyond;
+};
+
+INLINE struct extent extent_of(int64_t size, bool align_corners)
 {
-    return align_corners ? (coordinate + 1) / 2 * (size - 1) : ((coordinate + 1) * size - 1) / 2;
+    return align_corners ? (struct extent){(C)size, (C)(size - 1), 0} : (struct extent){(C)size, (C)size, (C)0.5};
 }
 
 INLINE C clipped(C position, C size, C *slope)
@@ -54,13 +58,13 @@ INLINE C reflected(C position, C low, C span, C *slope)
     return odd ? span - rest + low : rest + low;
 }
 
-INLINE C padded(enum grd_grid_padding padding, bool align_corners, C position, C size, C *slope)
+INLINE C padded(enum grd_grid_padding padding, struct extent extent, C position, C *slope)
 {
     if (padding == GRD_GRID_ZEROS)
         return position;
     if (padding == GRD_GRID_REFLECTION)
-        position = align_corners ? reflected(position, 0, size - 1, slope) : reflected(position, (C)-0.5, size, slope);
-    return clipped(position, size, slope);
+        position = reflected(position, -extent.beyond, extent.span, slope);
+    return clipped(position, extent.size, slope);
 }
 
 /* A place far outside for what is no place. */
@@ -100,29 +104,31 @@ INLINE C cubic_far_slope(C x)
 }
 
 /* The four taps of cubic convolution, a = -3/4, around a position. */
-INLINE void put_cubic(enum grd_grid_padding padding, bool align_corners, struct axis_taps *a, int64_t p, C position, int64_t size, C slope)
+INLINE void put_cubic(enum grd_grid_padding padding, struct extent extent, struct axis_taps *a, int64_t p, C position, int64_t size,
+                      C slope)
 {
     const C first = floor(position), t = position - first;
     const C weights[LINE] = {cubic_far(t + 1), cubic_near(t), cubic_near(1 - t), cubic_far(2 - t)};
     const C slopes[LINE] = {cubic_far_slope(t + 1), cubic_near_slope(t), -cubic_near_slope(1 - t), -cubic_far_slope(2 - t)};
     for (int k = 0; k < LINE; k++) {
         C unused = 1;
-        put(a, k, p, padded(padding, align_corners, first + (C)(k - 1), (C)size, &unused), size, weights[k], slopes[k] * slope);
+        put(a, k, p, padded(padding, extent, first + (C)(k - 1), &unused), size, weights[k], slopes[k] * slope);
     }
 }
 
 /* Of n points along one axis. Modes are constants where this is inlined, so that its loop is one of vectors. */
-INLINE void take_line(enum grd_grid_mode mode, enum grd_grid_padding padding, bool align_corners, int64_t step, int64_t size,
+INLINE void take_line(enum grd_grid_mode mode, enum grd_grid_padding padding, const struct grd_grid *x, int64_t size,
                       const T *restrict coordinates, int64_t n, struct axis_taps *restrict a)
 {
-    const C factor = (C)(align_corners ? size - 1 : size) / 2;
+    const struct extent extent = extent_of(size, x->align_corners);
+    const int64_t step = x->dims;
     for (int64_t p = 0; p < n; p++) {
-        C slope = factor, position = unnormalized(coordinates[p * step], (C)size, align_corners);
+        C slope = extent.span / 2, position = (coordinates[p * step] + 1) / 2 * extent.span - extent.beyond;
         if (mode == GRD_GRID_BICUBIC) {
-            put_cubic(padding, align_corners, a, p, position, size, slope);
+            put_cubic(padding, extent, a, p, position, size, slope);
             continue;
         }
-        position = padded(padding, align_corners, position, (C)size, &slope);
+        position = padded(padding, extent, position, &slope);
         const C first = mode == GRD_GRID_NEAREST ? nearbyint(position) : floor(position);
         if (mode == GRD_GRID_NEAREST) {
             put(a, 0, p, first, size, 1, 0);
@@ -133,23 +139,14 @@ INLINE void take_line(enum grd_grid_mode mode, enum grd_grid_padding padding, bo
     }
 }
 
-INLINE void take_padded(enum grd_grid_mode mode, enum grd_grid_padding padding, const struct grd_grid *x, int64_t size,
-                        const T *coordinates, int64_t n, struct axis_taps *a)
-{
-    if (x->align_corners)
-        take_line(mode, padding, true, x->dims, size, coordinates, n, a);
-    else
-        take_line(mode, padding, false, x->dims, size, coordinates, n, a);
-}
-
 INLINE void take_mode(enum grd_grid_mode mode, const struct grd_grid *x, int64_t size, const T *coordinates, int64_t n, struct axis_taps *a)
 {
     if (x->padding == GRD_GRID_ZEROS)
-        take_padded(mode, GRD_GRID_ZEROS, x, size, coordinates, n, a);
+        take_line(mode, GRD_GRID_ZEROS, x, size, coordinates, n, a);
     else if (x->padding == GRD_GRID_BORDER)
-        take_padded(mode, GRD_GRID_BORDER, x, size, coordinates, n, a);
+        take_line(mode, GRD_GRID_BORDER, x, size, coordinates, n, a);
     else
-        take_padded(mode, GRD_GRID_REFLECTION, x, size, coordinates, n, a);
+        take_line(mode, GRD_GRID_REFLECTION, x, size, coordinates, n, a);
 }
 
 /* Taps of n points along one axis, of which coordinates are x->dims apart; how many each has. */
