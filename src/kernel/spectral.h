@@ -19,8 +19,8 @@ struct grd_eigh {
 
 /* A = U diag(s) Vh, with real s in descending order, of m x n matrices: U has `columns` columns, Vh has `rows` rows, all of them orthonormal. */
 struct grd_svd {
-    int64_t m, n, columns, rows;
-    bool by_rows; /* as above */
+    int64_t m, n, columns, rows, parts;
+    bool by_rows; /* both as above */
     const void *a;
     void *ret_s, *ret_u, *ret_vh; /* ret_u NULL: the values alone */
     int32_t *ret_info;            /* 0, or negative: s is NaN, and U and Vh are not defined, since an element is not finite */
@@ -30,7 +30,7 @@ struct grd_svd {
 struct grd_spectral_row {
     int lanes; /* matrices that the kernels in lanes compute at once */
     /* Computes `count` matrices. `work` has grd_eigh_work or grd_svd_work elements for one matrix, and in lanes so many for each of them. Kernels in
-     * lanes are NULL for complex dtypes, whose Hermitian matrices those of their parts' dtype serve; a side times `parts` is at most GRD_LANES_SIDE. A matrix gives the
+     * lanes are NULL for complex dtypes, which those of their parts' dtype serve; a side times `parts` is at most GRD_LANES_SIDE. A matrix gives the
      * same bits whatever the others are. */
     void (*eigh)(const struct grd_eigh *e, int64_t count, void *work);
     void (*eigh_lanes)(const struct grd_eigh *e, int64_t count, void *work);

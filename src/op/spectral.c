@@ -28,7 +28,7 @@ enum {
 /* What a plan hands to its run, which works on `grain` matrices at a time, in `bytes` of scratch memory. */
 struct job {
     int64_t count, least, largest; /* sides of a matrix */
-    int64_t parts;                 /* of an element in lanes; 0: no kernel in lanes serves it */
+    int64_t parts;                 /* of an element in lanes */
     double work;                   /* multiplications for a matrix */
     int64_t grain;
     size_t bytes;
@@ -60,7 +60,7 @@ static const struct grd_spectral_row *lanes_of(const struct job *job)
 static bool is_for_lanes(const struct job *job)
 {
     const int64_t side = job->largest * job->parts;
-    return job->parts > 0 && side <= GRD_LANES_SIDE && (side <= SIDE_ALONE || job->count >= FEW);
+    return side <= GRD_LANES_SIDE && (side <= SIDE_ALONE || job->count >= FEW);
 }
 
 /* Not nothing, nor so many elements, which an expanded tensor may have, that what LAPACK needs for them is no number. */
@@ -292,8 +292,9 @@ bool plan_hidden_linalg_svd(struct grd_plan *p, grd_tensor *A, bool full_matrice
     const int64_t m = grd_size_from_end(A, 2), n = grd_size_from_end(A, 1), k = grd_least(m, n);
     const int64_t columns = full_matrices ? m : k, rows = full_matrices ? n : k;
     const grd_dtype dtype = (grd_dtype)A->dtype;
-    begin_job(p, A, 40, grd_dtype_is_complex(dtype) ? 0 : 1);
-    job_of(p)->svd = (struct grd_svd){.m = m, .n = n, .columns = columns, .rows = rows, .ret_u = compute_uv ? wanted : NULL};
+    begin_job(p, A, 40, grd_dtype_is_complex(dtype) ? 2 : 1);
+    job_of(p)->svd =
+        (struct grd_svd){.m = m, .n = n, .columns = columns, .rows = rows, .parts = job_of(p)->parts, .ret_u = compute_uv ? wanted : NULL};
     if (k == 0 && !(compute_uv && full_matrices)) /* however long the other side is, nothing is read or written */
         job_of(p)->svd.m = job_of(p)->svd.n = 0;
     p->prepare = prepare_svd;

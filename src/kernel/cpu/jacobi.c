@@ -1,7 +1,7 @@
 /* Eigenvalues of Hermitian matrices and singular values by plane rotations; see kernel/spectral.h. Typed: float32 float64 complex64 complex128.
  * Eigenvalues: Jacobi's two-sided rotations of A to a diagonal. Singular values: Hestenes' one-sided rotations, after which the columns of A V are orthogonal,
  * and have the singular values as their lengths. Matrices of small sides are computed many at once,
- * otherwise, in eigh_lanes.h and svd_lanes.h; Hermitian ones of complex numbers by the kernels of their parts' dtype. */
+ * otherwise, in eigh_lanes.h and svd_lanes.h; those of complex numbers by the kernels of their parts' dtype. */
 #include "kernel/spectral.h"
 
 #include <float.h>

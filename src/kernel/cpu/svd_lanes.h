@@ -1,4 +1,4 @@
-/* Singular values of many small real matrices at once, in lanes (spectral_lanes.h): Householder's reflections to a bidiagonal matrix, and implicit QR steps with
+/* Singular values of many small matrices at once, in lanes (spectral_lanes.h): Householder's reflections to a real bidiagonal matrix, and implicit QR steps with
  * shifts, each lane on its own block. G. Golub and C. Van Loan, Matrix Computations, chapter 8; zero shifts for singular blocks: J. Demmel and W. Kahan,
  * Accurate singular values of bidiagonal matrices. For jacobi.c alone. */
 #include "kernel/cpu/spectral_lanes.h"
@@ -18,38 +18,50 @@ struct qr {
     int64_t first, end;
 };
 
-/* Reduces m x k matrices, m >= k, to bidiagonal ones, U^T A V, with `columns` columns of U in the place of A. */
-static void bidiagonalize(int64_t m, int64_t k, int64_t columns, vector *a, struct qr *q)
+/* Reduces m x k matrices, m >= k, to real bidiagonal ones, U^H A V, with `columns` columns of U in the place of A. */
+INLINE void bidiagonalize(int64_t m, int64_t k, int64_t im, int64_t columns, vector *a, struct qr *q)
 {
+    const int64_t parts = im != 0 ? 2 : 1, leading = m * parts, leading_v = k * parts, im_v = im != 0 ? k : 0,
+                  beside = im != 0 ? GRD_LANES_SIDE / 2 : 0, count = im != 0 ? k - 1 : k - 2;
     struct element left[GRD_LANES_SIDE], right[GRD_LANES_SIDE];
     vector w[GRD_LANES_SIDE];
     for (int64_t j = 0; j < k; j++) {
-        vector *x = a + j + j * m;
-        const struct reflection h = reflection_of(m - j, 1, 0, x);
+        vector *x = a + j + j * leading;
+        const struct reflection h = reflection_of(m - j, 1, im, x);
         q->d[j] = h.head;
         left[j] = h.tau;
         for (int64_t c = j + 1; c < k; c++)
-            reflect_column(m - j, 0, false, h.tau, x, x + (c - j) * m);
+            reflect_column(m - j, im, false, conjugated(im, h.tau), x, x + (c - j) * leading);
         if (j + 1 >= k)
             break;
-        vector *row = x + m;
-        const struct reflection r = reflection_of(k - j - 1, m, 0, row);
-        q->e[j] = r.head;
-        right[j] = r.tau;
-        if (j + 2 >= k)
+        vector *row = x + leading;
+        for (int64_t c = 0; c < k - j - 1; c++)
+            put_element(im, conjugated(im, element_at(im, row + c * leading)), row + c * leading);
+        const struct reflection g = reflection_of(k - j - 1, leading, im, row);
+        q->e[j] = g.head;
+        right[j] = g.tau;
+        if (j >= count)
             continue;
         for (int64_t i = 1; i < m - j; i++)
-            w[i] = row[i];
+            put_element(beside, element_at(im, row + i), w + i);
         for (int64_t c = 1; c < k - j - 1; c++)
             for (int64_t i = 1; i < m - j; i++)
-                w[i] = multiply_add(row[i + c * m], row[c * m], w[i]);
+                put_element(
+                    beside,
+                    add_product(im, element_at(im, row + i + c * leading), element_at(im, row + c * leading), element_at(beside, w + i)),
+                    w + i);
+        const struct element factor = element_times(im, everywhere(-1), g.tau);
         for (int64_t i = 1; i < m - j; i++) {
-            w[i] *= -r.tau.re;
-            row[i] += w[i];
+            const struct element x_i = element_at(im, row + i), w_i = element_product(im, factor, element_at(beside, w + i));
+            put_element(beside, w_i, w + i);
+            put_element(im, (struct element){x_i.re + w_i.re, im != 0 ? x_i.im + w_i.im : x_i.im}, row + i);
         }
-        for (int64_t c = 1; c < k - j - 1; c++)
+        for (int64_t c = 1; c < k - j - 1; c++) {
+            const struct element v = conjugated(im, element_at(im, row + c * leading));
             for (int64_t i = 1; i < m - j; i++)
-                row[i + c * m] = multiply_add(w[i], row[c * m], row[i + c * m]);
+                put_element(im, add_product(im, element_at(beside, w + i), v, element_at(im, row + i + c * leading)),
+                            row + i + c * leading);
+        }
     }
     if (k > 0)
         q->e[k - 1] = (vector){0};
@@ -57,12 +69,24 @@ static void bidiagonalize(int64_t m, int64_t k, int64_t columns, vector *a, stru
         return;
     for (int64_t j = 0; j + 2 < k; j++) /* the vectors of rows become those of columns */
         for (int64_t i = j + 2; i < k; i++)
-            q->v[i + j * k] = a[j + i * m];
+            put_element(im_v, element_at(im, a + j + i * leading), q->v + i + j * leading_v);
     if (k > 1)
-        multiply_reflections(k - 1, k - 1, k - 2, k, 0, right, q->v + 1, q->v + k + 1);
-    for (int64_t i = 0; i < k; i++)
-        q->v[i] = q->v[i * k] = everywhere(i == 0);
-    multiply_reflections(m, columns, k, m, 0, left, a, a);
+        multiply_reflections(k - 1, k - 1, count, leading_v, im_v, right, q->v + 1, q->v + leading_v + 1);
+    for (int64_t i = 0; i < k; i++) {
+        put_element(im_v, (struct element){everywhere(i == 0), {0}}, q->v + i);
+        put_element(im_v, (struct element){everywhere(i == 0), {0}}, q->v + i * leading_v);
+    }
+    multiply_reflections(m, columns, k, leading, im, left, a, a);
+}
+
+static void bidiagonalize_real(int64_t m, int64_t k, int64_t columns, vector *a, struct qr *q)
+{
+    bidiagonalize(m, k, 0, columns, a, q);
+}
+
+static void bidiagonalize_complex(int64_t m, int64_t k, int64_t columns, vector *a, struct qr *q)
+{
+    bidiagonalize(m, k, m, columns, a, q);
 }
 
 /* (f^2 - l) / f, where l is the eigenvalue of B^T B nearer to its last element for the last rows of B, [x, 0; p, y; 0, q]. Differences of squares are products, since
@@ -136,19 +160,19 @@ INLINE void turn_both_at(int64_t i, struct qr_step *t, struct qr *q)
 }
 
 /* Takes the steps of all groups, rotation by rotation. */
-INLINE void take_qr_steps(int64_t m, int64_t k, int64_t groups, int64_t first, int64_t most, struct qr *q)
+INLINE void take_qr_steps(int64_t rows, int64_t rows_v, int64_t groups, int64_t first, int64_t most, struct qr *q)
 {
     struct qr_step steps[GROUPS]; /* in registers */
     UNROLLED for (int64_t g = 0; g < groups; g++) steps[g] = q[g].step;
     for (int64_t i = first; i < most; i++)
         UNROLLED for (int64_t g = 0; g < groups; g++) turn_both_at(i, &steps[g], q + g);
     for (int64_t g = 0; g < groups && q->v != NULL; g++) {
-        turn_columns(k, q[g].first, q[g].end, false, &q[g].right, q[g].v);
-        turn_columns(m, q[g].first, q[g].end, false, &q[g].left, q[g].u);
+        turn_columns(rows_v, q[g].first, q[g].end, false, &q[g].right, q[g].v);
+        turn_columns(rows, q[g].first, q[g].end, false, &q[g].left, q[g].u);
     }
 }
 
-static void make_diagonal(int64_t m, int64_t k, int64_t groups, struct qr *q)
+static void make_diagonal(int64_t rows, int64_t rows_v, int64_t k, int64_t groups, struct qr *q)
 {
     int64_t most = k - 1;
     for (int64_t step = 0; step < QR_STEPS * k && most > 0; step++) {
@@ -160,31 +184,63 @@ static void make_diagonal(int64_t m, int64_t k, int64_t groups, struct qr *q)
         }
         most = end;
         if (groups == GROUPS)
-            take_qr_steps(m, k, GROUPS, first, most, q);
+            take_qr_steps(rows, rows_v, GROUPS, first, most, q);
         else
-            take_qr_steps(m, k, 1, first, most, q);
+            take_qr_steps(rows, rows_v, 1, first, most, q);
     }
 }
 
 /* Writes column j of a result with n rows of all lanes as its column, or row if `as_row`, places[j] of `leading`. */
-static void write_vectors(int64_t n, int64_t leading, bool as_row, int64_t count, const vector *from, const T *places, T *ret_result)
+static void write_vectors(int64_t n, int64_t parts, int64_t leading, bool as_row, int64_t count, const vector *from, const T *places,
+                          T *ret_result)
 {
     T *to[LANES];
-    const int64_t size = n * leading;
     for (int64_t l = 0; l < count; l++)
-        to[l] = ret_result + l * size + (int64_t)places[l] * (as_row ? 1 : n);
+        to[l] = ret_result + (l * n * leading + (int64_t)places[l] * (as_row ? 1 : n)) * parts;
     if (!as_row) {
-        scatter_column(n, 1, count, from, to);
+        scatter_column(n, parts, count, from, to);
         return;
     }
     for (int64_t i = 0; i < n; i++)
-        for (int64_t l = 0; l < count; l++)
-            to[l][i * leading] = ((const T *)(from + i))[l] + 0;
+        for (int64_t part = 0; part < parts; part++)
+            for (int64_t l = 0; l < count; l++)
+                to[l][i * leading * parts + part] = ((const T *)(from + i + part * n))[l] + 0;
+}
+
+/* The phase by which a vector, which is found up to its phase, is to be multiplied, as sign_of says for real ones. */
+INLINE struct element phase_of(int64_t n, int64_t im, const vector *x)
+{
+    if (im == 0)
+        return (struct element){sign_of(n, x), {0}};
+    struct element value = {{0}, {0}};
+    for (int64_t i = n - 1; i >= 0; i--)
+        value = (struct element){multiply_add(value.re, everywhere((T)0.7), x[i]), multiply_add(value.im, everywhere((T)0.7), x[i + im])};
+    const vector size = square_roots(multiply_add(value.re, value.re, value.im * value.im));
+    const mask known = is_less((vector){0}, size);
+    return (struct element){choose(known, value.re / size, everywhere(1)), choose_or_zero(known, -value.im / size)};
+}
+
+/* Multiplies a column by a phase. That of a complex one is rounded, so that the column's length then takes a step of Newton's towards 1. */
+static NOT_INLINE void turn_column(int64_t n, int64_t im, struct element phase, vector *x)
+{
+    if (im == 0) {
+        multiply_column(n, phase.re, x);
+        return;
+    }
+    vector excess = everywhere(-1);
+    for (int64_t i = 0; i < n; i++) {
+        const struct element turned = element_product(im, phase, element_at(im, x + i));
+        put_element(im, turned, x + i);
+        excess = multiply_add(turned.re, turned.re, multiply_add(turned.im, turned.im, excess));
+    }
+    const vector factor = everywhere((T)-0.5) * excess;
+    for (int64_t i = 0; i < 2 * n; i++)
+        x[i] = multiply_add(factor, x[i], x[i]);
 }
 
 static void write_svd(const struct grd_svd *s, int64_t index, int64_t count, int64_t columns, struct qr *q, const struct scales *scales)
 {
-    const int64_t m = s->m > s->n ? s->m : s->n, k = s->m > s->n ? s->n : s->m;
+    const int64_t m = s->m > s->n ? s->m : s->n, k = s->m > s->n ? s->n : s->m, parts = s->parts;
     const bool turned = s->m < s->n;
     T places[GRD_LANES_SIDE][LANES], finite[LANES];
     const vector is_finite = choose_or_zero(scales->finite, everywhere(1));
@@ -194,9 +250,11 @@ static void write_svd(const struct grd_svd *s, int64_t index, int64_t count, int
         q->d[j] = magnitudes(d) * scales->scale + 0;
         if (q->v == NULL)
             continue;
-        const vector sign = sign_of(m, q->u + j * m);
-        multiply_column(m, sign, q->u + j * m);
-        multiply_column(k, with_sign(sign, sign * d), q->v + j * k);
+        vector *u = q->u + j * m * parts, *v = q->v + j * k * parts;
+        const struct element phase = phase_of(m, parts > 1 ? m : 0, u);
+        turn_column(m, parts > 1 ? m : 0, phase, u);
+        turn_column(k, parts > 1 ? k : 0, element_times(parts > 1, with_sign(everywhere(1), d), phase), v);
+        multiply_column(k * (parts - 1), everywhere(-1), v + k); /* V is written conjugated, as V^H, or as the U of what was turned */
     }
     find_places(k, true, q->d, places);
     for (int64_t j = k; j < columns; j++)
@@ -206,11 +264,11 @@ static void write_svd(const struct grd_svd *s, int64_t index, int64_t count, int
         for (int64_t l = 0; l < count; l++)
             ((T *)s->ret_s)[(index + l) * k + (int64_t)places[j][l]] = ((const T *)(q->d + j))[l];
     if (q->v != NULL) {
-        T *u = (T *)s->ret_u + index * s->m * s->columns, *vh = (T *)s->ret_vh + index * s->rows * s->n;
+        T *u = (T *)s->ret_u + index * s->m * s->columns * parts, *vh = (T *)s->ret_vh + index * s->rows * s->n * parts;
         for (int64_t j = 0; j < columns; j++)
-            write_vectors(m, columns, turned, count, q->u + j * m, places[j], turned ? vh : u);
+            write_vectors(m, parts, columns, turned, count, q->u + j * m * parts, places[j], turned ? vh : u);
         for (int64_t j = 0; j < k; j++)
-            write_vectors(k, k, !turned, count, q->v + j * k, places[j], turned ? u : vh);
+            write_vectors(k, parts, k, !turned, count, q->v + j * k * parts, places[j], turned ? u : vh);
     }
     for (int64_t l = 0; l < count; l++)
         begin_svd(s, index + l, finite[l] != 0 ? 0 : (T)INFINITY);
@@ -220,23 +278,23 @@ static void svd_lanes(const struct grd_svd *s, int64_t count, void *work)
 {
     const int64_t m = s->m > s->n ? s->m : s->n, k = s->m > s->n ? s->n : s->m, columns = s->m < s->n ? s->rows : s->columns;
     const bool turned = s->m < s->n, vectors = s->ret_u != NULL;
-    const int64_t size = m * (vectors && columns > k ? columns : k);
+    const int64_t rows = m * s->parts, rows_v = k * s->parts, size = rows * (vectors && columns > k ? columns : k);
     int32_t places[GRD_LANES_SIDE * GRD_LANES_SIDE];
     /* what has more columns than rows is decomposed as its transpose */
-    const int32_t *place = find_parts(m, k, 1, turned != s->by_rows, places);
+    const int32_t *place = find_parts(m, k, s->parts, turned != s->by_rows, places);
     struct qr q[GROUPS];
     struct scales scales[GROUPS];
     for (int64_t first = 0; first < count; first += MATRICES) {
         const int64_t groups = at_most((count - first + LANES - 1) / LANES, GROUPS);
         for (int64_t g = 0; g < groups; g++) {
-            vector *a = (vector *)work + g * (size + k * k);
-            read_lanes(m * k, at_most(count - first - g * LANES, LANES), place, (const T *)s->a + (first + g * LANES) * m * k, a);
-            scales[g] = scale_lanes(m, k, 1, false, a);
+            vector *a = (vector *)work + g * (size + k * rows_v);
+            read_lanes(rows * k, at_most(count - first - g * LANES, LANES), place, (const T *)s->a + (first + g * LANES) * rows * k, a);
+            scales[g] = scale_lanes(m, k, s->parts, false, a);
             q[g].u = vectors ? a : NULL;
             q[g].v = vectors ? a + size : NULL;
-            bidiagonalize(m, k, columns, a, q + g);
+            (s->parts == 1 ? bidiagonalize_real : bidiagonalize_complex)(m, k, columns, a, q + g);
         }
-        make_diagonal(m, k, groups, q);
+        make_diagonal(rows, rows_v, k, groups, q);
         for (int64_t g = 0; g < groups; g++)
             write_svd(s, first + g * LANES, at_most(count - first - g * LANES, LANES), columns, q + g, scales + g);
     }
