@@ -75,13 +75,15 @@ static grd_tensor *make_tensor(const struct test_arg *arg, const struct setting 
     static double data[MAX_VALUES];
     const bool floats = arg->kind == TEST_FLOATS || arg->kind == TEST_CONSTANTS;
     const bool is_complex = floats && grd_dtype_is_complex(s->values_as);
-    for (int64_t i = 0; i < n * (is_complex ? 2 : 1); i++) {
+    const int64_t parts = is_complex ? 2 : 1, columns = arg->n > 1 ? arg->shape[arg->n - 1] : 1,
+                  rows = arg->n > 1 ? arg->shape[arg->n - 2] : 1;
+    for (int64_t i = 0; i < n * parts; i++) {
         const double x = arg->lo + (arg->hi - arg->lo) * next_uniform();
         data[i] = floats ? quantise(x, arg->lo, arg->hi, s->values_as) : floor(x);
+        if (i % parts == 0 && i / parts % columns == i / parts / columns % rows)
+            data[i] += arg->diagonal;
     }
     grd_tensor *t = grd_from_data(data, sizes, is_complex ? GRD_COMPLEX128 : GRD_FLOAT64);
-    if (arg->diagonal != 0 && arg->n > 1 && arg->shape[arg->n - 1] == arg->shape[arg->n - 2])
-        t = grd_add(t, grd_mul(grd_eye(arg->shape[arg->n - 1], .dtype = GRD_FLOAT64), grd_number(grd_float(arg->diagonal))));
     if (floats)
         t = grd_to(grd_to(t, .dtype = s->values_as), .dtype = s->dtype);
     else

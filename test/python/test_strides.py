@@ -128,8 +128,7 @@ def tensor(node, shape, domain, pick, dtype):
     else:
         low, high = bounds.get("lo", domain[0]), bounds.get("hi", domain[1])
         values = torch.rand(shape, generator=generator, dtype=torch.float64) * (high - low) + low
-        ridge = "ridge" in bounds and len(shape) > 1 and shape[-1] == shape[-2]
-        values = (values + bounds["ridge"] * torch.eye(shape[-1], dtype=torch.float64) if ridge else values).to(dtype)
+        values = (values + bounds["ridge"] * torch.eye(*shape[-2:], dtype=torch.float64) if "ridge" in bounds else values).to(dtype)
     return lay(values, layouts(shape, pick))
 
 

@@ -242,7 +242,7 @@ def make(call, dtype, seed, transposed):
         return torch.randint(low, high, shape, generator=generator)
     low, high = bounds.get("lo", make.domain[0]), bounds.get("hi", make.domain[1])
     t = torch.rand(shape, generator=generator, dtype=torch.float64) * (high - low) + low
-    t = t + bounds["ridge"] * torch.eye(shape[-1], dtype=torch.float64) if "ridge" in bounds else t
+    t = t + bounds["ridge"] * torch.eye(*shape[-2:], dtype=torch.float64) if "ridge" in bounds else t
     if "complex" in dtype:
         t = torch.complex(t, torch.rand(shape, generator=generator, dtype=torch.float64) * (high - low) + low)
     elif dtype == "bool":

@@ -56,7 +56,7 @@ def tensor(call, domain, dtype, generator):
         return torch.randint(bounds.get("lo", 0), bounds.get("hi", 2), sizes, generator=generator)
     low, high = bounds.get("lo", domain[0]), bounds.get("hi", domain[1])
     t = torch.rand(sizes, dtype=torch.float64, generator=generator) * (high - low) + low
-    t = t + bounds["ridge"] * torch.eye(sizes[-1], dtype=torch.float64) if "ridge" in bounds else t
+    t = t + bounds["ridge"] * torch.eye(*sizes[-2:], dtype=torch.float64) if "ridge" in bounds else t
     return t.to(dtype)
 
 
