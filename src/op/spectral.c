@@ -114,13 +114,13 @@ static void *moved(const void *pointer, int64_t elements, int64_t itemsize)
     return pointer == NULL ? NULL : (char *)(uintptr_t)pointer + elements * itemsize;
 }
 
-static void begin_job(struct grd_plan *p, const grd_tensor *A, double work, int64_t parts)
+static void begin_job(struct grd_plan *p, const grd_tensor *A, double work)
 {
     const int64_t m = grd_size_from_end(A, 2), n = grd_size_from_end(A, 1);
     *job_of(p) = (struct job){.count = grd_matrix_count(A),
                               .least = grd_least(m, n),
                               .largest = grd_greatest(m, n),
-                              .parts = parts,
+                              .parts = grd_dtype_is_complex((grd_dtype)A->dtype) ? 2 : 1,
                               .work = work * (double)m * (double)n * (double)grd_least(m, n),
                               .dtype = (grd_dtype)A->dtype};
 }
@@ -209,7 +209,7 @@ bool plan_hidden_linalg_eigh(struct grd_plan *p, grd_tensor *A, const char *UPLO
         return false;
     const int64_t n = grd_size_from_end(A, 1);
     const grd_dtype dtype = (grd_dtype)A->dtype;
-    begin_job(p, A, 20, grd_dtype_is_complex(dtype) ? 2 : 1);
+    begin_job(p, A, 20);
     job_of(p)->eigh = (struct grd_eigh){.n = n, .parts = job_of(p)->parts, .ret_v = compute_v ? wanted : NULL};
     p->prepare = prepare_eigh;
     return (upper ? grd_plan_reads_as(p, grd_conj_physical(A), dtype) : plan_read(p, A, &job_of(p)->eigh.by_rows)) &&
@@ -292,7 +292,7 @@ bool plan_hidden_linalg_svd(struct grd_plan *p, grd_tensor *A, bool full_matrice
     const int64_t m = grd_size_from_end(A, 2), n = grd_size_from_end(A, 1), k = grd_least(m, n);
     const int64_t columns = full_matrices ? m : k, rows = full_matrices ? n : k;
     const grd_dtype dtype = (grd_dtype)A->dtype;
-    begin_job(p, A, 40, grd_dtype_is_complex(dtype) ? 2 : 1);
+    begin_job(p, A, 40);
     job_of(p)->svd =
         (struct grd_svd){.m = m, .n = n, .columns = columns, .rows = rows, .parts = job_of(p)->parts, .ret_u = compute_uv ? wanted : NULL};
     if (k == 0 && !(compute_uv && full_matrices)) /* however long the other side is, nothing is read or written */
