@@ -145,11 +145,12 @@ def package_tests(preset, label, select):
 
 
 def python_tests(folder, environment, selected=()):
-    """Runs pytest, whose last lines are shown, and counts what its report file says. A sanitizer that ends the process has written its report to the
-    error stream, which therefore is not captured where there is one."""
+    """Runs pytest with a worker per core, shows its last lines, and counts what its report file says. The death of a worker ends the run, and the test that it
+    ran has failed. A sanitizer that ends a worker has written its report to the error stream, which therefore is not captured where there is one."""
     report = ROOT / "build" / "pytest.xml"
     report.unlink(missing_ok=True)
     result = run([sys.executable, "-m", "pytest", "-q", folder, "-p", "no:cacheprovider", f"--junitxml={report}", *selected,
+                  "-n", JOBS, "--dist", "loadfile", "--no-loadscope-reorder", "--max-worker-restart", "0",
                   *["--capture=sys"] * ("LD_PRELOAD" in environment)], capture_output=True, text=True, env={**os.environ, **environment})
     print(result.stdout[-4000:], result.stderr[-4000:], sep="", flush=True)
     if not report.exists():

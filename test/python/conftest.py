@@ -1,7 +1,9 @@
 """What tests share: the package of the build (GRADUS_BUILD, build/release) on the path, an install, once per run, and running commands.
 
-The order of files, and of the tests in each, is random. The end of the report says with which GRADUS_TEST_SEED it comes back."""
+The order of files, and of the tests in each, is random. The end of the report says with which GRADUS_TEST_SEED it comes back. Where workers
+share the tests (pytest-xdist), each takes the next file in that order, and which one it is depends on time."""
 import ast
+import fcntl
 import os
 import random
 import shutil
@@ -15,7 +17,8 @@ ROOT = Path(__file__).resolve().parent.parent.parent
 BUILD = ROOT / os.environ.get("GRADUS_BUILD", "build/release")
 PACKAGE = ROOT / "test/python/package"
 NO_HEADERS = "the extension is not built, because Python's headers are missing: as root, apt-get install python3-dev"
-SEED = int(os.environ.get("GRADUS_TEST_SEED") or random.randrange(2**32))
+SEED = os.environ.get("GRADUS_TEST_SEED") or str(random.randrange(2**32))
+os.environ["GRADUS_TEST_SEED"] = SEED  # Workers must collect the tests in one order.
 sys.path.insert(0, str(BUILD / "python"))
 os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [str(BUILD / "python"), os.environ.get("PYTHONPATH")]))  # for processes that tests start
 
@@ -111,6 +114,17 @@ def modes_are_left_as_they_were(request):
     assert changed == [], f"left changed: {', '.join(f'{name} is {after[name][0]}, was {before[name][0]}' for name in changed)}"
 
 
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_protocol(item):
+    """Runs a test marked `alone` while no other worker runs any."""
+    with open(__file__) as file:
+        fcntl.flock(file, fcntl.LOCK_EX if item.get_closest_marker("alone") else fcntl.LOCK_SH)
+        try:
+            return (yield)
+        finally:
+            fcntl.flock(file, fcntl.LOCK_UN)  # Closing the file would not unlock it if a process that the test forked is still there.
+
+
 # ---- Tests of the package where it is not built -------------------------------------------------------------------------
 
 
@@ -150,7 +164,7 @@ def pytest_collection_modifyitems(config, items):
         kept = [item for item in items if names & {function_of(item.nodeid), item.nodeid.split("::")[0]}]
         config.hook.pytest_deselected(items=[item for item in items if item not in set(kept)])
         items[:] = kept
-    order = random.Random(SEED)
+    order = random.Random(int(SEED))
     files = {path: order.random() for path in sorted({item.path for item in items})}
     items.sort(key=lambda item: (files[item.path], order.random()))
 

@@ -11,6 +11,7 @@ import gradus.multiprocessing as mp
 import pytest
 from gradus import nn
 
+pytestmark = pytest.mark.alone  # names of shared memory are looked at, which all processes have in common
 METHODS, STRATEGIES = ("fork", "spawn"), ("file_descriptor", "file_system")
 
 
