@@ -52,23 +52,6 @@ INLINE G linear_step(G carry, G x, G factor)
     return factor * carry + x;
 }
 
-/* Sums of one line, four elements at a time: only one addition of four waits for those before it. Elements of 8 bytes, which come from memory more slowly than they are
- * added, come faster from one line than from lines abreast. */
-INLINE void add_line(int64_t n, const E *x, E *out)
-{
-    G carry = 0;
-    int64_t i = 0;
-    for (; i + 4 <= n; i += 4) {
-        const G first = (G)x[i], two = first + (G)x[i + 1], third = (G)x[i + 2], four = two + (third + (G)x[i + 3]);
-        out[i] = (E)(carry + first);
-        out[i + 1] = (E)(carry + two);
-        out[i + 2] = (E)(carry + (two + third));
-        out[i + 3] = (E)(carry += four);
-    }
-    for (; i < n; i++)
-        out[i] = (E)(carry += (G)x[i]);
-}
-
 /* Lines that are taken at once: a step waits for the one before it, but not for those of other lines. Elements of 8 bytes come no faster from memory than two
  * lines use them, and from more lines they come slower. */
 enum { ABREAST = sizeof(E) < 8 ? 4 : 2 };
@@ -121,6 +104,67 @@ INLINE void scan(const struct grd_lines_block *b, G start, step_function *step)
         }
     }
 }
+
+#if GRD_IS_FLOAT
+typedef E elements __attribute__((vector_size(4 * sizeof(E))));
+typedef G four __attribute__((vector_size(4 * sizeof(G))));
+
+INLINE void combine(four *x, const four *y, bool product)
+{
+    *x = product ? *x * *y : *x + *y;
+}
+
+/* Sums or products of the carry and the first one, two, three and four elements. The one operation that waits for the carry is that with all four. */
+INLINE void scan_four(const E *x, E *out, four *carry, bool product)
+{
+    const four neutral = (four){0} + (G)product;
+    four scanned = {(G)x[0], (G)x[1], (G)x[2], (G)x[3]}, before = __builtin_shufflevector(neutral, scanned, 0, 4, 5, 6);
+    combine(&scanned, &before, product);
+    before = __builtin_shufflevector(neutral, scanned, 0, 1, 4, 5);
+    combine(&scanned, &before, product);
+    before = *carry;
+    combine(&before, &scanned, product);
+    const elements made = __builtin_convertvector(before, elements);
+    memcpy(out, &made, sizeof made);
+    scanned = __builtin_shufflevector(scanned, scanned, 3, 3, 3, 3);
+    combine(carry, &scanned, product);
+}
+
+/* Sums or products of lines in lines form. */
+INLINE void scan_by_four(const struct grd_lines_block *b, bool product)
+{
+    const int64_t n = b->n;
+    for (int64_t line = 0; line < b->lines; line++) {
+        const E *x = (const E *)b->data[1] + line * b->step[1];
+        E *out = (E *)b->data[0] + line * b->step[0], last[4] = {0};
+        four carry = (four){0} + (G)product;
+        int64_t i = 0;
+        for (; i + 4 <= n; i += 4)
+            scan_four(x + i, out + i, &carry, product);
+        if (i < n) {
+            memcpy(last, x + i, (size_t)(n - i) * sizeof *last);
+            scan_four(last, last, &carry, product);
+            memcpy(out + i, last, (size_t)(n - i) * sizeof *last);
+        }
+    }
+}
+#else
+/* Sums of one line, four elements at a time. */
+INLINE void add_line(int64_t n, const E *x, E *out)
+{
+    G carry = 0;
+    int64_t i = 0;
+    for (; i + 4 <= n; i += 4) {
+        const G first = (G)x[i], two = first + (G)x[i + 1], third = (G)x[i + 2], four = two + (third + (G)x[i + 3]);
+        out[i] = (E)(carry + first);
+        out[i + 1] = (E)(carry + two);
+        out[i + 2] = (E)(carry + (two + third));
+        out[i + 3] = (E)(carry += four);
+    }
+    for (; i < n; i++)
+        out[i] = (E)(carry += (G)x[i]);
+}
+#endif
 
 #if GRD_IS_FLOAT
 enum { LOG_PIECE = 16 };
@@ -177,15 +221,27 @@ static void lines_logcumsumexp(const struct grd_lines_block *b)
 
 static void lines_cumsum(const struct grd_lines_block *b)
 {
-    if (b->columns || sizeof(E) < 8)
+    if (b->columns) {
         scan(b, 0, sum_step);
-    else
-        for (int64_t line = 0; line < b->lines; line++)
-            add_line(b->n, (const E *)b->data[1] + line * b->step[1], (E *)b->data[0] + line * b->step[0]);
+        return;
+    }
+#if GRD_IS_FLOAT
+    scan_by_four(b, false);
+#else
+    for (int64_t line = 0; line < b->lines; line++)
+        add_line(b->n, (const E *)b->data[1] + line * b->step[1], (E *)b->data[0] + line * b->step[0]);
+#endif
 }
 
+/* Products of some elements may overflow where those with the carry do not, unless their exponent is wider. */
 static void lines_cumprod(const struct grd_lines_block *b)
 {
+#if GRD_IS_FLOAT
+    if (!b->columns && sizeof(G) > sizeof(E)) {
+        scan_by_four(b, true);
+        return;
+    }
+#endif
     scan(b, 1, prod_step);
 }
 
