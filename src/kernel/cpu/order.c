@@ -57,7 +57,8 @@ INLINE int bits_of(uint64_t x)
 
 enum {
     FEW = 48,        /* elements that insertion sorts */
-    BLOCK = 64,      /* elements that are compared with a bound at once, without a branch for each */
+    BLOCK = 64,      /* elements that are compared with a key at once, without a branch for each */
+    GROUP = 16,      /* the same for a bound that is rarely exceeded; in a longer group it would be more often */
     LONG = 192,      /* the least length of a line in which kthvalue selects by digits */
     DIGIT_BITS = 11, /* of a digit by which keys are selected, or at most sorted */
     FEW_DIGIT_BITS = 8,
@@ -98,7 +99,18 @@ INLINE struct range range_of(const struct grd_rank_block *b, int64_t first, int6
     return r;
 }
 
-/* Skips the blocks in which no element is larger than the root: in a long line those are nearly all. */
+/* True if one of n elements has a key above the bound. */
+INLINE bool has_larger(const struct grd_rank_block *b, int64_t first, int64_t n, W bound)
+{
+    const T *in = (const T *)b->in + first;
+    const W flip = b->flipped ? (W) ~(W)0 : 0;
+    W found = 0;
+    for (int64_t i = 0; i < n; i++)
+        found |= (W)(key_of(in[i]) ^ flip) > bound;
+    return found != 0;
+}
+
+/* Skips the groups in which no element is larger than the root: in a long line those are nearly all. */
 static void largest_by_heap(const struct grd_rank_block *b)
 {
     const int64_t k = b->kept;
@@ -106,8 +118,8 @@ static void largest_by_heap(const struct grd_rank_block *b)
         b->items[i] = ranked(b, i);
     grd_rank_make_heap(b->items, k);
     for (int64_t first = k, end; first < b->n && k > 0; first = end) {
-        end = at_most(first + BLOCK, b->n);
-        if ((end - first == BLOCK ? range_of(b, first, BLOCK) : range_of(b, first, end - first)).most <= b->items[0].key)
+        end = at_most(first + GROUP, b->n);
+        if (end - first == GROUP && !has_larger(b, first, GROUP, (W)b->items[0].key))
             continue;
         for (int64_t i = first; i < end; i++) {
             const struct grd_ranked item = ranked(b, i);
