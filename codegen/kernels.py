@@ -86,7 +86,7 @@ def bodies(operator, operators):
 
 def bodies_of(operator, dtypes, operators):
     categories = {}
-    for category in sorted(dtypes):
+    for category in sorted(dtypes - operator.block):
         text = expression.body(operator, category, operators)
         if text is not None:
             categories.setdefault(text, set()).add(category)

@@ -10,22 +10,59 @@
 
 /* ---- Floating point ----------------------------------------------------------------------------------------------------------- */
 #if GRD_IS_FLOAT && !GRD_IS_HALF
-static inline bool all_within(int64_t n, const C *x, C limit)
+/* The length of a piece, of which the arguments are looked at before the results are computed: both are in the first cache. */
+enum { PIECE = 256 };
+
+static inline bool all_within(int64_t n, const C *x, C least, C most)
 {
-    int outside = 0;
+    __typeof__(BY_TYPE((int32_t)0, (int64_t)0)) outside = 0; /* as wide as C, so that it vectorises */
     for (int64_t i = 0; i < n; i++)
-        outside |= !(fabs(x[i]) <= limit);
+        outside |= !(x[i] >= least) | !(x[i] <= most);
     return outside == 0;
 }
 
-/* y = near(x), and far(x) out of the range of vm_sin, vm_cos and vm_tan; y may be x, so that a part of the arguments is kept where it is needed. */
+/* y = near(x), or far(x) for pieces that are not all within the range of near; within it both are the same. */
+INLINE void near_or_far(int64_t n, C *y, const C *x, C least, C most, C (*near)(C), C (*far)(C))
+{
+    for (int64_t start = 0; start < n; start += PIECE) {
+        const int64_t end = at_most(start + PIECE, n);
+        if (all_within(end - start, x + start, least, most)) {
+            IN_PLACE
+            for (int64_t i = start; i < end; i++)
+                y[i] = near(x[i]);
+        } else {
+            IN_PLACE
+            for (int64_t i = start; i < end; i++)
+                y[i] = far(x[i]);
+        }
+    }
+}
+
+static void unary_exp(int64_t n, C *y, const C *x)
+{
+    near_or_far(n, y, x, BY_TYPE(-87, -708), BY_TYPE(88, 709), BY_TYPE(vm_exp_normal_float, vm_exp_normal_double),
+                BY_TYPE(vm_exp_float, vm_exp_double));
+}
+
+static void unary_log(int64_t n, C *y, const C *x)
+{
+    near_or_far(n, y, x, BY_TYPE(0x1p-126f, 0x1p-1022), BY_TYPE(0x1.fffffep127f, 0x1.fffffffffffffp1023),
+                BY_TYPE(vm_log_normal_float, vm_log_normal_double), BY_TYPE(vm_log_float, vm_log_double));
+}
+
+static void unary_erf(int64_t n, C *y, const C *x)
+{
+    const C below_1 = BY_TYPE(0x1.fffffep-1f, 0x1.fffffffffffffp-1);
+    near_or_far(n, y, x, -below_1, below_1, BY_TYPE(vm_erf_near_float, vm_erf_near_double), BY_TYPE(vm_erf_float, vm_erf_double));
+}
+
+/* y = near(x), and far(x) for arguments beyond VM_TRIG_LIMIT; y may be x, so that a part of the arguments is kept where it is needed. */
 INLINE void near_and_far(int64_t n, C *y, const C *x, C (*near)(C), C (*far)(C))
 {
-    enum { PART = 256 };
-    C kept[PART];
-    for (int64_t start = 0; start < n; start += PART) {
-        const int64_t m = n - start < PART ? n - start : PART;
-        const bool within = all_within(m, x + start, VM_TRIG_LIMIT);
+    C kept[PIECE];
+    for (int64_t start = 0; start < n; start += PIECE) {
+        const int64_t m = at_most(PIECE, n - start);
+        const bool within = all_within(m, x + start, -(C)VM_TRIG_LIMIT, (C)VM_TRIG_LIMIT);
         if (!within)
             memcpy(kept, x + start, (size_t)m * sizeof(C));
         IN_PLACE

@@ -1,9 +1,11 @@
 /* Transcendental functions as branch-free inline bodies, which the compiler vectorises in any loop they stand in.
  * vm_exp(x) is by the type of x: float or double.
  *
- * Most float ones compute in float: vecmath_float.h. pow, sin and cos, and gelu and mish where there is no fused multiply-add, compute in double
+ * Most float ones compute in float: vecmath_float.h. pow, and sin, cos, gelu and mish where there is no fused multiply-add, compute in double
  * with short polynomials (relative error about 2^-30) and round once: at most 0.6 ulp. The double ones use the classic reductions with
  * longer polynomials: at most 4 ulp.
+ * Those called _normal and _near take a part of the arguments, for which they give the same bits as the whole function in fewer steps: a loop
+ * that has looked at its arguments may call them.
  * A result may differ between levels in the last bit, since a level with fused multiply-add rounds less often; within a level it is
  * the same in every loop and at every position.
  * Infinities, NaN, signed zeros and subnormal numbers are as in the C standard's functions. vm_sin and vm_cos need |x| <= VM_TRIG_LIMIT.
@@ -80,12 +82,12 @@ VM_INLINE double vm_exp_q_short(double r)
     return vm_poly(c, 6, r);
 }
 
-VM_INLINE double vm_exp_q(double r)
+VM_INLINE double vm_exp_q(double r, double square)
 {
     static const double c[] = {0.5000000000000001,     0.16666666666666669,   0.041666666666624066,   0.008333333333330056,
                                0.0013888888917245787,  0.0001984126986307828, 2.4801521246131495e-05, 2.7557268421682613e-06,
                                2.7620112139572367e-07, 2.510040371657669e-08};
-    return vm_poly(c, 10, r);
+    return vm_poly_abreast(c, 10, r, square);
 }
 
 /* For floats: arguments beyond +-200 give something that rounds to 0 or infinity. */
@@ -116,14 +118,35 @@ VM_INLINE struct vm_product vm_exp_product(double x, double low)
     const double t = vm_fma(x, VM_LOG2E, VM_ROUNDER), n = t - VM_ROUNDER;
     const double r = vm_fma(n, -VM_LN2_HIGH, x) + vm_fma(n, -VM_LN2_LOW, low);
     const double half = vm_fma(n, 0.5, VM_ROUNDER), rest = n - (half - VM_ROUNDER) + VM_ROUNDER;
-    struct vm_product e = {(1 + vm_fma(r * r, vm_exp_q(r), r)) * vm_power_of_two(half), vm_power_of_two(rest)};
+    struct vm_product e = {(1 + vm_fma(r * r, vm_exp_q(r, r * r), r)) * vm_power_of_two(half), vm_power_of_two(rest)};
     return e;
 }
 
+/* e^r - 1 = w, n = t - VM_ROUNDER, for x = n ln2 + r. */
+struct vm_exponential {
+    double t, w;
+};
+
+VM_INLINE struct vm_exponential vm_exponential(double x)
+{
+    const double t = vm_fma(x, VM_LOG2E, VM_ROUNDER), n = t - VM_ROUNDER;
+    const double r = vm_fma(n, -VM_LN2_LOW, vm_fma(n, -VM_LN2_HIGH, x)), square = r * r;
+    return (struct vm_exponential){t, vm_fma(square, vm_exp_q(r, square), r)};
+}
+
+/* For x of which neither e^x nor 1 / e^x is subnormal: in [-708, 709]. */
+VM_INLINE double vm_exp_normal_double(double x)
+{
+    const struct vm_exponential e = vm_exponential(x);
+    return vm_from_bits(vm_bits(1 + e.w) + (vm_bits(e.t) << 52));
+}
+
+/* 2^n as two factors: a product with both rounds once, also to a subnormal result. */
 VM_INLINE double vm_exp_double(double x)
 {
-    const struct vm_product e = vm_exp_product(x, 0);
-    return e.a * e.b;
+    const struct vm_exponential e = vm_exponential(vm_clamp(x, -1400, 711));
+    const uint64_t sum = vm_bits(e.t) + 2046, half = sum >> 1;
+    return (1 + e.w) * vm_from_bits(half << 52) * vm_from_bits((sum - half) << 52);
 }
 
 VM_INLINE double vm_exp2_double(double x)
@@ -132,7 +155,7 @@ VM_INLINE double vm_exp2_double(double x)
     const double t = x + VM_ROUNDER, n = t - VM_ROUNDER;
     const double f = x - n, r = f * VM_LN2;
     const double half = vm_fma(n, 0.5, VM_ROUNDER), rest = n - (half - VM_ROUNDER) + VM_ROUNDER;
-    return (1 + vm_fma(r * r, vm_exp_q(r), r)) * vm_power_of_two(half) * vm_power_of_two(rest);
+    return (1 + vm_fma(r * r, vm_exp_q(r, r * r), r)) * vm_power_of_two(half) * vm_power_of_two(rest);
 }
 
 VM_INLINE double vm_expm1_double(double x)
@@ -141,7 +164,7 @@ VM_INLINE double vm_expm1_double(double x)
     const double t = vm_fma(a, VM_LOG2E, VM_ROUNDER), n = t - VM_ROUNDER;
     const double r = vm_fma(n, -VM_LN2_HIGH, a) - n * VM_LN2_LOW;
     const double scale = vm_power_of_two(t - 1); /* half of 2^n, which may overflow */
-    const double y = 2 * vm_fma(scale, vm_fma(r * r, vm_exp_q(r), r), scale - 0.5);
+    const double y = 2 * vm_fma(scale, vm_fma(r * r, vm_exp_q(r, r * r), r), scale - 0.5);
     return vm_abs(x) < 0x1p-54 ? x : y;
 }
 
@@ -171,13 +194,21 @@ VM_INLINE double vm_log_special(double x, double y)
     return x == 0 ? -INFINITY : y;
 }
 
+/* 1 / (2 + f), 1 + f in [sqrt(1/2), sqrt(2)), by Newton's steps from a cubic: a division of vectors takes as long as thirty products. */
+VM_INLINE double vm_inverse_of_2_and(double f)
+{
+    static const double c[] = {0.49995695710714285, -0.2503862000360889, 0.12813332718832, -0.05713502297726911};
+    const double d = 2 + f, y = vm_poly(c, 4, f), nearer = vm_fma(y, vm_fma(-d, y, 1), y);
+    return vm_fma(nearer, vm_fma(-d, nearer, 1), nearer);
+}
+
 /* log(1 + f) = f - (f^2 / 2 - s (f^2 / 2 + z R(z))), s = f / (2 + f), z = s^2: this is s (f^2 / 2 + z R(z)). */
 VM_INLINE double vm_log_tail(double f, double half_square)
 {
     static const double c[] = {0.666666666666667,  0.3999999999989889,  0.28571428626253836, 0.22222211089379496,
                                0.1818289243253687, 0.15331611722055008, 0.14617807153417325};
-    const double s = f / (2 + f), z = s * s;
-    return s * vm_fma(z, vm_poly(c, 7, z), half_square);
+    const double s = f * vm_inverse_of_2_and(f), z = s * s;
+    return s * vm_fma(z, vm_poly_abreast(c, 7, z, z * z), half_square);
 }
 
 VM_INLINE double vm_log_of_split(double f, double exponent)
@@ -194,6 +225,13 @@ VM_INLINE struct vm_split vm_split_any(double x)
     struct vm_split s = vm_split(small ? x * 0x1p54 : x);
     s.exponent -= small ? 54 : 0;
     return s;
+}
+
+/* For positive x that is neither subnormal nor infinite. */
+VM_INLINE double vm_log_normal_double(double x)
+{
+    const struct vm_split s = vm_split(x);
+    return vm_log_of_split(s.f, s.exponent);
 }
 
 VM_INLINE double vm_log_double(double x)
@@ -276,7 +314,7 @@ VM_INLINE double vm_pow_short(double x, double y)
 }
 
 /* ---- sin, cos ------------------------------------------------------------------------------------------------------------------ */
-/* x = n pi/2 + r, |r| <= pi/4; n mod 4 chooses sin or cos of r and the sign. pi/2 in pieces whose products with n are exact. */
+/* pi/2 in pieces whose products with numbers of turns are exact. */
 #define VM_TWO_OVER_PI 0x1.45f306dc9c883p-1
 #define VM_PIO2_1 0x1.921fb54400000p+0
 #define VM_PIO2_2 0x1.0b4611a600000p-34
@@ -286,55 +324,24 @@ VM_INLINE double vm_pow_short(double x, double y)
 /* sin(x - n pi) for |x - n pi| <= pi/2, negated where `turns` is odd. */
 VM_INLINE double vm_sin_near(double x, double n, uint64_t turns)
 {
-    static const double sine[] = {-0.16666666663881236, 0.008333332768753579, -0.000198410865614788, 2.75364635625748e-06,
-                                  -2.4080190432969638e-08};
-    const double r = vm_fma(-n, 2 * VM_PIO2_REST, vm_fma(-n, 2 * VM_PIO2_1, x)), z = r * r;
-    return vm_from_bits(vm_bits(r * vm_fma(z, vm_poly(sine, 5, z), 1)) ^ turns << 63);
-}
-
-VM_INLINE double vm_sin_short(double x)
-{
-    const double t = vm_fma(x, 0.5 * VM_TWO_OVER_PI, VM_ROUNDER);
-    return vm_sin_near(x, t - VM_ROUNDER, vm_bits(t));
-}
-
-/* The sine of x + pi/2. */
-VM_INLINE double vm_cos_short(double x)
-{
-    const double t = vm_fma(x, 0.5 * VM_TWO_OVER_PI, 0.5) + VM_ROUNDER;
-    return vm_sin_near(x, (t - VM_ROUNDER) - 0.5, vm_bits(t));
-}
-
-VM_INLINE double vm_trig(double x, uint64_t quarter)
-{
-    static const double sine[] = {-0.16666666666666666,  0.00833333333333092,    -0.00019841269836717035,
-                                  2.755731608103071e-06, -2.505112736468637e-08, 1.5917806876037754e-10};
-    static const double cosine[] = {0.041666666666666664,    -0.001388888888888738,  2.4801587298739702e-05,
-                                    -2.7557317258266183e-07, 2.0876143465572525e-09, -1.1382430722901563e-11};
-    const double t = vm_fma(x, VM_TWO_OVER_PI, VM_ROUNDER), n = t - VM_ROUNDER;
-    /* r + low = x - n pi/2, with the error of the second subtraction. */
-    const double first = x - n * VM_PIO2_1, second = n * VM_PIO2_2;
-    const double difference = first - second, part = difference - first;
-    const double error = (first - (difference - part)) - (second + part);
-    const double tail = error - n * VM_PIO2_3;
-    const double r = difference + tail, low = (difference - r) + tail, z = r * r;
-    quarter += vm_bits(t);
-    const double s = r + vm_fma(r * z, vm_poly(sine, 6, z), vm_fma(-0.5 * z, low, low));
-    const double w = vm_fma(z, -0.5, 1);
-    const double c = w + (vm_fma(z, -0.5, 1 - w) + vm_fma(z * z, vm_poly(cosine, 6, z), -r * low));
-    const double y = (quarter & 1) != 0 ? c : s;
-    return vm_from_bits(vm_bits(y) ^ ((quarter & 2) << 62));
+    static const double c[] = {-0.16666666666666666,    0.008333333333333316,   -0.00019841269841254965, 2.7557319219160833e-06,
+                               -2.5052107616690450e-08, 1.6058977292642743e-10, -7.643969663988075e-13,  2.7314368769379894e-15};
+    const double near = vm_fma(-n, 2 * VM_PIO2_2, vm_fma(-n, 2 * VM_PIO2_1, x)), r = vm_fma(-n, 2 * VM_PIO2_3, near), z = r * r;
+    const double y = vm_fma(r * z, vm_poly_abreast(c, 8, z, z * z), r);
+    return vm_from_bits(vm_bits(y) ^ turns << 63);
 }
 
 VM_INLINE double vm_sin_double(double x)
 {
-    const double y = vm_trig(x, 0);
+    const double t = vm_fma(x, 0.5 * VM_TWO_OVER_PI, VM_ROUNDER), y = vm_sin_near(x, t - VM_ROUNDER, vm_bits(t));
     return x == 0 ? x : y;
 }
 
+/* The sine of x + pi/2. */
 VM_INLINE double vm_cos_double(double x)
 {
-    return vm_trig(x, 1);
+    const double t = vm_fma(x, 0.5 * VM_TWO_OVER_PI, 0.5) + VM_ROUNDER;
+    return vm_sin_near(x, (t - VM_ROUNDER) - 0.5, vm_bits(t));
 }
 
 VM_INLINE double vm_tanh_double(double x)
@@ -347,7 +354,7 @@ VM_INLINE double vm_tanh_double(double x)
 VM_INLINE double vm_logistic_double(double a, double y)
 {
     const double t = vm_fma(y, VM_LOG2E, VM_ROUNDER), n = t - VM_ROUNDER;
-    const double r = vm_fma(n, -VM_LN2_LOW, vm_fma(n, -VM_LN2_HIGH, y)), w = vm_fma(r * r, vm_exp_q(r), r);
+    const double r = vm_fma(n, -VM_LN2_LOW, vm_fma(n, -VM_LN2_HIGH, y)), w = vm_fma(r * r, vm_exp_q(r, r * r), r);
     const double small = 0x1p-96, scale = vm_power_of_two(t - 96), one = small + scale, one_low = small - (one - scale);
     return a / (one + vm_fma(scale, w, one_low)) * small;
 }
@@ -382,23 +389,35 @@ VM_INLINE double vm_erfcx(double b)
                                -3.635338935865469e-06,  -1.8862141788750368e-05, 4.694725890285188e-06,   1.4269062796438086e-06,
                                -8.464456189715969e-07,  -7.912789673646787e-08,  1.2408010985923537e-07,  3.5265157733177e-09,
                                -1.5224847883687636e-08, -6.973176548183896e-10,  8.892365082453874e-10};
-    const double u = (b - 4) / (b + 4), u2 = u * u, u4 = u2 * u2;
-    return vm_fma(vm_poly(c + 12, 11, u), u4 * u4 * u4, vm_poly(c, 12, u)) / (b + 4);
+    const double inverse = 1 / (b + 4), u = (b - 4) * inverse, u2 = u * u, u4 = u2 * u2;
+    return vm_fma(vm_poly_abreast(c + 12, 11, u, u2), u4 * u4 * u4, vm_poly_abreast(c, 12, u, u2)) * inverse;
 }
 
 /* erf for |x| <= 1. */
-VM_INLINE double vm_erf_near(double x)
+VM_INLINE double vm_erf_near_double(double x)
 {
     static const double c[] = {1.1283791670955126,     -0.3761263890318375,     0.11283791670954879,    -0.026866170645076792,
                                0.0052239776248180145,  -0.000854832698083379,   0.0001205533111164271,  -1.4925595266831182e-05,
                                1.6461000484121368e-06, -1.6350312701054695e-07, 1.4659775274047436e-08, -1.1372848856791674e-09,
                                5.957176147748911e-11};
-    return x * vm_poly(c, 13, x * x);
+    const double z = x * x;
+    return x * vm_poly_abreast(c, 13, z, z * z);
+}
+
+/* erf for x in [1, 6.1]: 1 - e^(-x^2) p(u) / (x + 5), u = (x - 5) / (x + 5). From 5.93 on it rounds to 1. */
+VM_INLINE double vm_erf_far(double x)
+{
+    static const double c[] = {1.1070463773306862,    -1.0262325991519283,     0.8811773333025705,     -0.6996919595878245,
+                               0.5124334778905391,    -0.34481387753465714,    0.21201690686674685,    -0.11819631196227791,
+                               0.05906375827706164,   -0.02600048660373351,    0.00975862789164573,    -0.003029420119042228,
+                               0.0005171417878669028, -0.00013669226579566892, -0.00011497403619220153};
+    const double inverse = 1 / (x + 5), u = (x - 5) * inverse;
+    return 1 - vm_exp_normal_double(-x * x) * inverse * vm_poly_abreast(c, 15, u, u * u);
 }
 
 VM_INLINE double vm_erf_double(double x)
 {
-    const double a = vm_clamp(vm_abs(x), 0, 7), small = vm_erf_near(a), large = 1 - vm_exp_double(-a * a) * vm_erfcx(a);
+    const double a = vm_clamp(vm_abs(x), 0, 6), small = vm_erf_near_double(a), large = vm_erf_far(a);
     return vm_copysign(a < 1 ? small : large, x);
 }
 
@@ -450,6 +469,38 @@ VM_INLINE double vm_mish_double(double x)
 }
 
 #ifndef __FMA__
+/* sin and cos for floats. */
+VM_INLINE double vm_sin_near_short(double x, double n, uint64_t turns)
+{
+    static const double sine[] = {-0.16666666663881236, 0.008333332768753579, -0.000198410865614788, 2.75364635625748e-06,
+                                  -2.4080190432969638e-08};
+    const double r = vm_fma(-n, 2 * VM_PIO2_REST, vm_fma(-n, 2 * VM_PIO2_1, x)), z = r * r;
+    return vm_from_bits(vm_bits(r * vm_fma(z, vm_poly(sine, 5, z), 1)) ^ turns << 63);
+}
+
+VM_INLINE double vm_sin_short(double x)
+{
+    const double t = vm_fma(x, 0.5 * VM_TWO_OVER_PI, VM_ROUNDER);
+    return vm_sin_near_short(x, t - VM_ROUNDER, vm_bits(t));
+}
+
+/* The sine of x + pi/2. */
+VM_INLINE double vm_cos_short(double x)
+{
+    const double t = vm_fma(x, 0.5 * VM_TWO_OVER_PI, 0.5) + VM_ROUNDER;
+    return vm_sin_near_short(x, (t - VM_ROUNDER) - 0.5, vm_bits(t));
+}
+
+VM_INLINE float vm_sin_float(float x)
+{
+    return (float)vm_sin_short(x);
+}
+
+VM_INLINE float vm_cos_float(float x)
+{
+    return (float)vm_cos_short(x);
+}
+
 /* gelu and mish for floats where products in two parts would cost more than doubles. e^(b^2) erfc(b) = p(u) / (b + 3), u = (b - 3) / (b + 3). */
 VM_INLINE double vm_erfcx_short(double b)
 {
@@ -485,16 +536,6 @@ VM_INLINE float vm_mish_float(float x)
 VM_INLINE float vm_pow_float(float x, float y)
 {
     return (float)vm_pow_short(x, y);
-}
-
-VM_INLINE float vm_sin_float(float x)
-{
-    return (float)vm_sin_short(x);
-}
-
-VM_INLINE float vm_cos_float(float x)
-{
-    return (float)vm_cos_short(x);
 }
 
 #define vm_exp(x) _Generic((x), float : vm_exp_float, double : vm_exp_double)(x)

@@ -7,7 +7,7 @@
 #include "kernel/cpu/vecmath.h"
 
 /* ---- tan ----------------------------------------------------------------------------------------------------------------- */
-/* x = n pi/2 + r + low as vm_trig has it, but rounded to float; |x| <= VM_TRIG_LIMIT. tan is r + r^3 p(r^2), or -1 over it. */
+/* x = n pi/2 + r + low, in double and then rounded to float; |x| <= VM_TRIG_LIMIT. tan is r + r^3 p(r^2), or -1 over it. */
 VM_INLINE float vm_tan_float(float x)
 {
     static const float c[] = {0x1.55556p-2f, 0x1.110da2p-3f,  0x1.bad8c2p-5f, 0x1.5ccca4p-6f,

@@ -44,6 +44,16 @@ VM_INLINE REAL NAME(vm_poly)(const REAL *c, int n, REAL x)
     return p;
 }
 
+/* The same in two chains, of even and of odd powers, which do not wait for each other; square = x^2. */
+VM_INLINE REAL NAME(vm_poly_abreast)(const REAL *c, int n, REAL x, REAL square)
+{
+    const int even = (n - 1) / 2 * 2, odd = n / 2 * 2 - 1;
+    REAL p = c[even], q = c[odd];
+    UNROLLED for (int i = even - 2; i >= 0; i -= 2) p = NAME(vm_fma)(p, square, c[i]);
+    UNROLLED for (int i = odd - 2; i >= 0; i -= 2) q = NAME(vm_fma)(q, square, c[i]);
+    return NAME(vm_fma)(q, x, p);
+}
+
 #undef REAL
 #undef WORD
 #undef FUSED

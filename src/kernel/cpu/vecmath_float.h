@@ -2,8 +2,8 @@
  *
  * Branch-free and inline, like all of vecmath.h. Where one rounding too many would show, what it lost is carried along in a second float
  * (x_low of x). Checked on all 2^32 values with fused multiply-add, on a sample without: exp, log, log2, log10, exp2, erf and mish err by
- * at most 1.2 ulp, tanh, expm1, log1p and softplus by 1.7, sigmoid, silu and gelu_tanh by 2, gelu by 4.1; subnormal results included:
- * `make accuracy`. gelu and mish need exact products and are here only where there is a fused multiply-add.
+ * at most 1.2 ulp, sin and cos by 1.4, tanh, expm1, log1p and softplus by 1.7, sigmoid, silu and gelu_tanh by 2, gelu by 4.1; subnormal results included:
+ * `make accuracy`. sin, cos, gelu and mish need exact products and are here only where there is a fused multiply-add.
  * The coefficients are minimax fits computed with 40 digits, rounded to float one by one, each time fitting the others again. */
 #ifndef GRD_KERNEL_VECMATH_FLOAT_H
 #define GRD_KERNEL_VECMATH_FLOAT_H
@@ -81,11 +81,30 @@ VM_INLINE struct vm_factors vm_factors_float(float t)
     return (struct vm_factors){vm_from_bits_float(half << 23), vm_from_bits_float((sum - half) << 23)};
 }
 
+/* e^x = 2^n p, n = t - VM_ROUNDER_FLOAT. */
+struct vm_scaled {
+    float t, p;
+};
+
+VM_INLINE struct vm_scaled vm_scaled_exp_float(float x)
+{
+    static const float c[] = {1, 1, 0x1p-1f, 0x1.55548cp-3f, 0x1.5554d8p-5f, 0x1.123d6cp-7f, 0x1.6d5f78p-10f};
+    const float t = vm_fma_float(x, 0x1.715476p0f, VM_ROUNDER_FLOAT), n = t - VM_ROUNDER_FLOAT;
+    return (struct vm_scaled){t, vm_poly_float(c, 7, vm_fma_float(n, -VM_LN2_LOW_FLOAT, vm_fma_float(n, -VM_LN2_HIGH_FLOAT, x)))};
+}
+
+/* For x of which neither e^x nor 1 / e^x is subnormal: in [-87, 88]. */
+VM_INLINE float vm_exp_normal_float(float x)
+{
+    const struct vm_scaled e = vm_scaled_exp_float(x);
+    return vm_from_bits_float(vm_bits_float(e.p) + (vm_bits_float(e.t) << 23));
+}
+
 VM_INLINE float vm_exp_float(float x)
 {
-    const struct vm_power e = vm_power_float(vm_at_least(-104, vm_at_most(89, x)), -0.0f);
+    const struct vm_scaled e = vm_scaled_exp_float(vm_at_least(-104, vm_at_most(89, x)));
     const struct vm_factors scale = vm_factors_float(e.t);
-    return vm_or_nan(x, vm_fma_float(e.w, scale.a, scale.a) * scale.b);
+    return vm_or_nan(x, e.p * scale.a * scale.b);
 }
 
 VM_INLINE float vm_exp2_float(float x)
@@ -114,10 +133,10 @@ struct vm_split_float {
 
 VM_INLINE struct vm_split_float vm_split_float(float x)
 {
-    const uint32_t sqrt_half = 0x3f3504f3, one = 0x3f800000;
-    const uint32_t u = vm_bits_float(x) + (one - sqrt_half);
+    const uint32_t sqrt_half = 0x3f3504f3, u = vm_bits_float(x) - sqrt_half;
+    const int32_t exponent = (int32_t)u >> 23;
     return (struct vm_split_float){
-        .biased = u >> 23, .exponent = (float)(int32_t)(u >> 23) - 127, .f = vm_from_bits_float((u & 0x007fffff) + sqrt_half) - 1};
+        .biased = (uint32_t)exponent + 127, .exponent = (float)exponent, .f = vm_from_bits_float((u & 0x007fffff) + sqrt_half) - 1};
 }
 
 /* Subnormal numbers are scaled to normal ones. */
@@ -142,7 +161,8 @@ VM_INLINE float vm_log_tail_float(float f)
 {
     static const float c[] = {-0.5f,          0x1.555554p-2f,  -0x1.000228p-2f, 0x1.99a01ap-3f, -0x1.547210p-3f,
                               0x1.22d946p-3f, -0x1.0d86a2p-3f, 0x1.055eeep-3f,  -0x1.38b312p-4f};
-    return f * f * vm_poly_float(c, 9, f);
+    const float square = f * f;
+    return square * vm_poly_abreast_float(c, 9, f, square);
 }
 
 /* log(1 + f + f_low) + exponent log 2 */
@@ -150,6 +170,13 @@ VM_INLINE float vm_log_sum_float(float f, float f_low, float exponent)
 {
     const float tail = vm_fma_float(exponent, VM_LN2_LOW_FLOAT, vm_log_tail_float(f)) + f_low;
     return vm_fma_float(exponent, VM_LN2_HIGH_FLOAT, f + tail);
+}
+
+/* For positive x that is neither subnormal nor infinite. */
+VM_INLINE float vm_log_normal_float(float x)
+{
+    const struct vm_split_float s = vm_split_float(x);
+    return vm_log_sum_float(s.f, -0.0f, s.exponent);
 }
 
 VM_INLINE float vm_log_float(float x)
@@ -237,21 +264,52 @@ VM_INLINE float vm_softplus_float(float x)
 }
 
 /* ---- erf, gelu ----------------------------------------------------------------------------------------------------------------------- */
-/* x + x p(x^2) below 1, 1 - e^p(|x|) above. */
+/* erf for |x| < 1: x + x p(x^2). */
+VM_INLINE float vm_erf_near_float(float x)
+{
+    static const float c[] = {0x1.06eba8p-3f, -0x1.812740p-2f,  0x1.ce2d52p-4f, -0x1.b7fec4p-6f,
+                              0x1.542fecp-8f, -0x1.a5197ap-11f, 0x1.4c5cb4p-14f};
+    return vm_fma_float(x, vm_poly_float(c, 7, x * x), x);
+}
+
+/* 1 - e^p(|x|) from 1 on. */
 VM_INLINE float vm_erf_float(float x)
 {
-    static const float small_c[] = {0x1.06eba8p-3f, -0x1.812740p-2f,  0x1.ce2d52p-4f, -0x1.b7fec4p-6f,
-                                    0x1.542fecp-8f, -0x1.a5197ap-11f, 0x1.4c5cb4p-14f};
-    static const float large_c[] = {-0x1.723a4p-12f, -0x1.2085ep0f,   -0x1.46c4e4p-1f, -0x1.a60f18p-4f,
-                                    0x1.654b6cp-6f,  -0x1.81609ap-9f, 0x1.854facp-13f};
-    const float a = vm_abs_float(x), z = a * a, b = vm_at_most(3.95f, a);
-    const float small = vm_fma_float(a, vm_poly_float(small_c, 7, z), a);
-    const struct vm_power e = vm_power_float(vm_poly_float(large_c, 7, b), -0.0f);
+    static const float c[] = {-0x1.723a4p-12f, -0x1.2085ep0f,   -0x1.46c4e4p-1f, -0x1.a60f18p-4f,
+                              0x1.654b6cp-6f,  -0x1.81609ap-9f, 0x1.854facp-13f};
+    const float a = vm_abs_float(x), b = vm_at_most(3.95f, a);
+    const struct vm_power e = vm_power_float(vm_poly_float(c, 7, b), -0.0f);
     const float scale = vm_scale_float(e.t, 0), large = vm_fma_float(-scale, e.w, 1 - scale);
-    return vm_copysign_float(a >= 1 ? large : small, x);
+    return vm_copysign_float(a >= 1 ? large : vm_erf_near_float(a), x);
 }
 
 #ifdef __FMA__
+/* sin(x + quarter pi/2): x = n pi/2 + r + low, |r| <= pi/4, with pi/2 in three parts, of which the first takes nothing off r; n + quarter says whether it is the
+ * sine or the cosine of r, and the sign. */
+VM_INLINE float vm_sin_of_quarter_float(float x, uint32_t quarter)
+{
+    static const float sine[] = {-0x1.555544p-3f, 0x1.1106c2p-7f, -0x1.9919cep-13f};
+    static const float cosine[] = {1, -0.5f, 0x1.55554ap-5f, -0x1.6c0c0ep-10f, 0x1.99db8ap-16f};
+    const float t = vm_fma_float(x, 0x1.45f306p-1f, VM_ROUNDER_FLOAT), n = t - VM_ROUNDER_FLOAT;
+    const float first = vm_fma_float(n, -0x1.921fb6p+0f, x), r = vm_fma_float(n, 0x1.777a5cp-25f, first), z = r * r;
+    const float lost = vm_abs_float(r) >= 0x1p-5f ? vm_fma_float(n, 0x1.777a5cp-25f, first - r) : 0,
+                low = vm_fma_float(n, 0x1.ee59dap-50f, lost);
+    const float s = r + vm_fma_float(r * z, vm_poly_float(sine, 3, z), low), c = vm_poly_float(cosine, 5, z);
+    const uint32_t turned = vm_bits_float(t) + quarter;
+    return vm_from_bits_float(vm_bits_float((turned & 1) != 0 ? c : s) ^ (turned & 2) << 30);
+}
+
+VM_INLINE float vm_sin_float(float x)
+{
+    const float y = vm_sin_of_quarter_float(x, 0);
+    return x == 0 ? x : y;
+}
+
+VM_INLINE float vm_cos_float(float x)
+{
+    return vm_sin_of_quarter_float(x, 1);
+}
+
 /* x tanh(log(1 + e)) = x n / (n + 2) with n = e (e + 2), e = e^x. e and n are scaled by 2^64 until the end, which keeps what rounding took off normal.
  * -infinity gives NaN, as -infinity * 0 does. */
 VM_INLINE float vm_mish_float(float x)

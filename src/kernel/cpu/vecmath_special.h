@@ -238,7 +238,7 @@ VM_INLINE double vm_exp_square(double factor, double a)
 VM_INLINE float vm_erfc_float(float number)
 {
     const double x = number, a = vm_abs(x), tail = vm_exp_square(-1, a) * vm_erfcx(a < 27.5 ? a : 27.5);
-    const double far = x < 0 ? 2 - tail : tail, near = 1 - vm_erf_near(x);
+    const double far = x < 0 ? 2 - tail : tail, near = 1 - vm_erf_near_double(x);
     return (float)(a > 0.5 ? far : near);
 }
 
