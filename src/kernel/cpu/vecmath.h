@@ -3,7 +3,7 @@
  *
  * Most float ones compute in float: vecmath_float.h. pow, and sin, cos, gelu and mish where there is no fused multiply-add, compute in double
  * with short polynomials (relative error about 2^-30) and round once: at most 0.6 ulp. The double ones use the classic reductions with
- * longer polynomials: at most 4 ulp.
+ * longer polynomials: at most 4 ulp, erfc 6.
  * Those called _normal and _near take a part of the arguments, for which they give the same bits as the whole function in fewer steps: a loop
  * that has looked at its arguments may call them.
  * A result may differ between levels in the last bit, since a level with fused multiply-add rounds less often; within a level it is
@@ -389,8 +389,18 @@ VM_INLINE double vm_erfcx(double b)
                                -3.635338935865469e-06,  -1.8862141788750368e-05, 4.694725890285188e-06,   1.4269062796438086e-06,
                                -8.464456189715969e-07,  -7.912789673646787e-08,  1.2408010985923537e-07,  3.5265157733177e-09,
                                -1.5224847883687636e-08, -6.973176548183896e-10,  8.892365082453874e-10};
-    const double inverse = 1 / (b + 4), u = (b - 4) * inverse, u2 = u * u, u4 = u2 * u2;
-    return vm_fma(vm_poly_abreast(c + 12, 11, u, u2), u4 * u4 * u4, vm_poly_abreast(c, 12, u, u2)) * inverse;
+    const double u = (b - 4) / (b + 4), u2 = u * u, u4 = u2 * u2;
+    return vm_fma(vm_poly(c + 12, 11, u), u4 * u4 * u4, vm_poly(c, 12, u)) / (b + 4);
+}
+
+/* The same for floats: p(u) / (b + 3), u = (b - 3) / (b + 3), b in [0, 14.5]. */
+VM_INLINE double vm_erfcx_short(double b)
+{
+    static const double c[] = {1.0740069070899243,     -0.8833944533017201,     0.5902283577293508,     -0.31046724544195786,
+                               0.11952773645583661,    -0.02682759610122276,    -0.0012122981091737324, 0.003036977368128681,
+                               -0.0005471072055244758, -0.00028649168811159455, 9.808030932569633e-05,  4.0485547824225195e-05};
+    const double inverse = 1 / (b + 3);
+    return vm_poly(c, 12, (b - 3) * inverse) * inverse;
 }
 
 /* erf for |x| <= 1. */
@@ -501,16 +511,7 @@ VM_INLINE float vm_cos_float(float x)
     return (float)vm_cos_short(x);
 }
 
-/* gelu and mish for floats where products in two parts would cost more than doubles. e^(b^2) erfc(b) = p(u) / (b + 3), u = (b - 3) / (b + 3). */
-VM_INLINE double vm_erfcx_short(double b)
-{
-    static const double c[] = {1.0740069070899243,     -0.8833944533017201,     0.5902283577293508,     -0.31046724544195786,
-                               0.11952773645583661,    -0.02682759610122276,    -0.0012122981091737324, 0.003036977368128681,
-                               -0.0005471072055244758, -0.00028649168811159455, 9.808030932569633e-05,  4.0485547824225195e-05};
-    const double inverse = 1 / (b + 3);
-    return vm_poly(c, 12, (b - 3) * inverse) * inverse;
-}
-
+/* gelu and mish for floats where products in two parts would cost more than doubles. */
 VM_INLINE float vm_gelu_float(float x)
 {
     const double a = vm_clamp(vm_abs(x), 0, 14.5);
