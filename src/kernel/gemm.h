@@ -3,6 +3,7 @@
 #ifndef GRD_KERNEL_GEMM_H
 #define GRD_KERNEL_GEMM_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "gradus/types.h"
@@ -31,6 +32,23 @@ typedef void grd_small_gemm_kernel(const struct grd_small_gemm *g);
 /* No side is as long. */
 enum { GRD_SMALL_GEMM_SIDE = 128 };
 
+/* n equations for each of `count` right sides, which lie in x and are overwritten with the unknowns. Equation i has the unknowns up to i if `rises`,
+ * otherwise those from i on: other coefficients are not used, nor are those of the diagonal if `unit`, which makes them 1. Strides in elements;
+ * x_row or x_col is 1. */
+struct grd_small_triangle {
+    int64_t n, count;
+    bool rises, unit;
+    const char *a;
+    int64_t equation, unknown;
+    char *x;
+    int64_t x_row, x_col;
+};
+
+typedef void grd_small_triangle_kernel(const struct grd_small_triangle *t);
+
+/* The most equations. */
+enum { GRD_SMALL_TRIANGLE_SIDE = 64 };
+
 /* Copies k rows of `columns` columns, the given strides apart, into one panel, with zeros up to `width` columns. */
 typedef void grd_pack_kernel(int64_t k, int64_t columns, int64_t width, const char *from, int64_t row, int64_t column, char *panel);
 
@@ -51,6 +69,7 @@ struct grd_product_kernels {
     grd_add_rows_kernel *add_rows;
     grd_small_gemm_kernel *small; /* NULL: none */
     int small_work;               /* the most multiplications it is for */
+    grd_small_triangle_kernel *triangle; /* NULL: none */
     int strip, panel, lanes;
     int depth; /* rows of a panel that the caches hold */
 };

@@ -1,6 +1,7 @@
 /* Routines of LAPACK and of BLAS as Fortran calls them: all arguments by address, after them the lengths of those that are text. */
 #include "op/lapack.h"
 
+#include "kernel/gemm.h"
 #include "kernel/table.h"
 #include "op/lapack_blocks.h"
 #include "op/openblas.h"
@@ -133,6 +134,7 @@ struct solver {
     bool turned;
     int64_t k, leading, itemsize;
     const void *one, *minus_one;
+    grd_small_triangle_kernel *small; /* NULL: trsm is all there is */
     grd_trsm_routine *trsm;
     grd_gemm_routine *gemm;
 };
@@ -147,24 +149,44 @@ static void subtract_solved(const struct solver *s, int64_t part, int64_t solved
 {
     const struct grd_triangle *t = s->t;
     const int64_t row = t->left != s->turned ? rest : part, column = t->left != s->turned ? part : rest;
-    const char *a = (const char *)t->a + (row + column * t->stride) * s->itemsize;
+    const char *a = (const char *)t->a + (row + column * t->stride) * s->itemsize, *transposition = s->turned ? "T" : "N";
     char *from = solved_at(s, x, part), *to = solved_at(s, x, rest);
     if (t->left)
-        s->gemm(s->turned ? "T" : "N", "N", &left, &s->k, &solved, s->minus_one, a, &t->stride, from, &s->leading, s->one, to, &s->leading,
-                1, 1);
+        s->gemm(transposition, "N", &left, &s->k, &solved, s->minus_one, a, &t->stride, from, &s->leading, s->one, to, &s->leading, 1, 1);
     else
-        s->gemm("N", "N", &s->k, &left, &solved, s->minus_one, from, &s->leading, a, &t->stride, s->one, to, &s->leading, 1, 1);
+        s->gemm("N", transposition, &s->k, &left, &solved, s->minus_one, from, &s->leading, a, &t->stride, s->one, to, &s->leading, 1, 1);
 }
 
-/* Solves n equations from `first` on by halves, of which the second one subtracts a product: OpenBLAS's own trsm takes hundreds of them without one. */
+static void solve_small(const struct solver *s, int64_t first, int64_t n, char *x)
+{
+    const struct grd_triangle *t = s->t;
+    const char *a = (const char *)t->a + first * (t->stride + 1) * s->itemsize;
+    char *at = solved_at(s, x, first);
+    if (s->small != NULL) {
+        const bool by_columns = t->left != s->turned;
+        s->small(&(struct grd_small_triangle){.n = n,
+                                              .count = s->k,
+                                              .rises = t->left != t->upper,
+                                              .unit = t->unit,
+                                              .a = a,
+                                              .equation = by_columns ? 1 : t->stride,
+                                              .unknown = by_columns ? t->stride : 1,
+                                              .x = at,
+                                              .x_row = t->left ? 1 : s->leading,
+                                              .x_col = t->left ? s->leading : 1});
+        return;
+    }
+    s->trsm(t->left ? "L" : "R", t->upper != s->turned ? "U" : "L", s->turned ? "T" : "N", t->unit ? "U" : "N", t->left ? &n : &s->k,
+            t->left ? &s->k : &n, s->one, a, &t->stride, at, &s->leading, 1, 1, 1, 1);
+}
+
+/* Solves n equations from `first` on by halves, of which the second one subtracts a product: OpenBLAS's own trsm takes hundreds of them without one, and a few several times
+ * as long as the kernel. */
 static void solve_by_halves(const struct solver *s, int64_t first, int64_t n, char *x)
 {
-    enum { SMALL = 32 };
     const struct grd_triangle *t = s->t;
-    if (n <= SMALL) {
-        s->trsm(t->left ? "L" : "R", t->upper != s->turned ? "U" : "L", s->turned ? "T" : "N", t->unit ? "U" : "N", t->left ? &n : &s->k,
-                t->left ? &s->k : &n, s->one, (const char *)t->a + first * (t->stride + 1) * s->itemsize, &t->stride,
-                solved_at(s, x, first), &s->leading, 1, 1, 1, 1);
+    if (n <= (s->small != NULL ? GRD_SMALL_TRIANGLE_SIDE : 32)) {
+        solve_small(s, first, n, x);
         return;
     }
     const int64_t half = n / 2;
@@ -175,11 +197,8 @@ static void solve_by_halves(const struct solver *s, int64_t first, int64_t n, ch
     solve_by_halves(s, rest, n - solved, x);
 }
 
-static bool solve_with_lapack(grd_dtype dtype, const struct grd_triangle *t, bool turned, int64_t k, int64_t leading, void *x)
+bool grd_lapack_solve(grd_dtype dtype, const struct grd_triangle *t, bool turned, int64_t k, int64_t leading, void *x)
 {
-    enum { FEW = 2 };
-    if (k <= FEW)
-        return solve_vectors(dtype, t, turned, k, leading, x);
     const struct solver s = {t,
                              turned,
                              k,
@@ -187,13 +206,25 @@ static bool solve_with_lapack(grd_dtype dtype, const struct grd_triangle *t, boo
                              grd_dtype_size(dtype),
                              grd_lapack_number(dtype, 1),
                              grd_lapack_number(dtype, -1),
+                             grd_kernels->gemm[dtype]->triangle,
                              (grd_trsm_routine *)grd_lapack(dtype, GRD_LAPACK_TRSM),
                              (grd_gemm_routine *)grd_lapack(dtype, GRD_LAPACK_GEMM)};
-    if (s.trsm == NULL || s.gemm == NULL || !grd_openblas_begin())
+    if (s.trsm == NULL || s.gemm == NULL)
         return false;
     solve_by_halves(&s, 0, t->n, x);
-    grd_openblas_end();
     return true;
+}
+
+static bool solve_with_lapack(grd_dtype dtype, const struct grd_triangle *t, bool turned, int64_t k, int64_t leading, void *x)
+{
+    enum { FEW = 2 };
+    if (k <= FEW)
+        return solve_vectors(dtype, t, turned, k, leading, x);
+    if (!grd_openblas_begin())
+        return false;
+    const bool is_solved = grd_lapack_solve(dtype, t, turned, k, leading, x);
+    grd_openblas_end();
+    return is_solved;
 }
 
 void grd_solve_triangle(const struct grd_plan *p, grd_dtype dtype, const struct grd_triangle *t, bool turned, int64_t k, int64_t leading,

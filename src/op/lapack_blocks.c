@@ -247,7 +247,8 @@ static void update_lu(struct job *job, int64_t panel, int64_t column, int64_t en
 {
     const int64_t first = panel * job->width, k = depth_of(job, panel), below = first + k, rows = job->m - below, columns = end - column;
     exchange_rows(job, panel, column, end);
-    job->trsm("L", "L", "N", "U", &k, &columns, job->one, at(job, first, first), &job->m, at(job, first, column), &job->m, 1, 1, 1, 1);
+    grd_lapack_solve(job->dtype, &(struct grd_triangle){.n = k, .stride = job->m, .unit = true, .left = true, .a = at(job, first, first)},
+                     false, columns, job->m, at(job, first, column));
     if (rows > 0)
         job->gemm("N", "N", &rows, &columns, &k, job->minus_one, at(job, below, first), &job->m, at(job, first, column), &job->m, job->one,
                   at(job, below, column), &job->m, 1, 1);
@@ -289,9 +290,12 @@ static void decompose_cholesky(struct job *job, int64_t panel)
     job->potrf("L", &columns, at(job, first, first), &job->n, &info, 1);
     if (info != 0)
         job->info = first + info;
-    else if (rows > 0)
+    else if (rows > 0 && grd_dtype_is_complex(job->dtype))
         job->trsm("R", "L", "C", "N", &rows, &columns, job->one, at(job, first, first), &job->n, at(job, below, first), &job->n, 1, 1, 1,
                   1);
+    else if (rows > 0)
+        grd_lapack_solve(job->dtype, &(struct grd_triangle){.n = columns, .stride = job->n, .upper = true, .a = at(job, first, first)},
+                         true, rows, job->n, at(job, below, first));
 }
 
 static void update_cholesky(struct job *job, int64_t panel, int64_t column, int64_t end)

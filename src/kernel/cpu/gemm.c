@@ -546,6 +546,7 @@ static void add_rows(int64_t rows, int64_t n, char *to, int64_t to_row, int64_t 
 
 #if GRD_IS_FLOAT
 extern grd_small_gemm_kernel GRD_TYPED(grd_small_gemm);
+extern grd_small_triangle_kernel GRD_TYPED(grd_small_triangle);
 #endif
 
 const struct grd_product_kernels GRD_TYPED(grd_product_kernels) = {.direct = direct,
@@ -556,6 +557,7 @@ const struct grd_product_kernels GRD_TYPED(grd_product_kernels) = {.direct = dir
 #if GRD_IS_FLOAT
                                                                    .small = GRD_TYPED(grd_small_gemm),
                                                                    .small_work = MASKED ? 64 * 64 * 64 : 16 * 16 * 16,
+                                                                   .triangle = GRD_TYPED(grd_small_triangle),
 #endif
                                                                    .strip = ROWS,
                                                                    .panel = WIDTH,

@@ -67,11 +67,9 @@ INLINE void pack_square(const lane *from, int64_t column, lane *panel, int64_t p
         memcpy(panel + i * panel_row, &rows[i], sizeof rows[i]);
 }
 
-INLINE void pack_lanes(int64_t k, int64_t columns, int64_t width, const lane *from, int64_t row, int64_t column, lane *panel)
+/* Copies k rows of `columns` columns to rows that are to_row apart; the parts of complex elements to places that are `width` apart. */
+INLINE void copy_lanes(int64_t k, int64_t columns, int64_t width, const lane *from, int64_t row, int64_t column, lane *panel, int64_t to_row)
 {
-    const int64_t to_row = width * PARTS;
-    if (columns < width)
-        memset(panel, 0, (size_t)(k * to_row) * sizeof *panel);
     if (PARTS == 1 && column == 1) {
         const int64_t whole = columns / LANES * LANES;
         const lane_mask rest = first_lanes(columns - whole);
@@ -99,6 +97,14 @@ INLINE void pack_lanes(int64_t k, int64_t columns, int64_t width, const lane *fr
         for (int64_t p = 0; p < k; p++)
             for (int64_t q = 0; q < PARTS; q++)
                 panel[p * to_row + q * width + c] = from[p * row + c * column + q];
+}
+
+INLINE void pack_lanes(int64_t k, int64_t columns, int64_t width, const lane *from, int64_t row, int64_t column, lane *panel)
+{
+    const int64_t to_row = width * PARTS;
+    if (columns < width)
+        memset(panel, 0, (size_t)(k * to_row) * sizeof *panel);
+    copy_lanes(k, columns, width, from, row, column, panel, to_row);
 }
 
 #endif
