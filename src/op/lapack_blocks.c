@@ -254,13 +254,16 @@ static void update_lu(struct job *job, int64_t panel, int64_t column, int64_t en
                   at(job, below, column), &job->m, 1, 1);
 }
 
-/* Rows of panels are exchanged as those right of them say, too. */
+/* Rows of panels are exchanged as those right of them say, too; pivots count from the first row of the matrix. */
 static void exchange_left(int64_t begin, int64_t end, void *context)
 {
     const struct job *job = context;
-    for (int64_t panel = begin; panel < end; panel++)
-        for (int64_t right = panel + 1; right < job->factors; right++)
-            exchange_rows(job, right, panel * job->width, end_of(job, panel));
+    const int64_t last = grd_least(job->m, job->n), one = 1;
+    for (int64_t panel = begin; panel < end; panel++) {
+        const int64_t first = panel * job->width, below = end_of(job, panel), columns = below - first, next = below + 1;
+        if (below < last)
+            job->laswp(&columns, at(job, 0, first), &job->m, &next, &last, job->pivots, &one);
+    }
 }
 
 bool grd_lapack_lu_by_panels(grd_dtype dtype, int64_t m, int64_t n, void *a, int64_t *ret_pivots, int32_t *ret_info)
@@ -271,9 +274,9 @@ bool grd_lapack_lu_by_panels(grd_dtype dtype, int64_t m, int64_t n, void *a, int
     job.update = update_lu;
     if (!run(&job))
         return false;
-    grd_parallel_for(0, job.factors, 1, exchange_left, &job);
     for (int64_t i = 0; i < grd_least(m, n); i++)
         ret_pivots[i] += i / job.width * job.width;
+    grd_parallel_for(0, job.factors, 1, exchange_left, &job);
     *ret_info = (int32_t)job.info;
     return true;
 }

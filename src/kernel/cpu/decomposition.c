@@ -14,12 +14,11 @@
 static void finish_factor(int64_t n, bool upper, void *l)
 {
     T *a = l;
-    for (int64_t j = 0; j < n; j++)
-        for (int64_t i = j + 1; i < n; i++) {
-            T *below = a + i + j * n, *above = a + j + i * n;
-            *above = upper ? conjugate(*below) : constant(0);
-            *below = upper ? constant(0) : *below;
-        }
+    for (int64_t j = 0; j < n; j++) {
+        for (int64_t i = j + 1; i < n && upper; i++)
+            a[j + i * n] = conjugate(a[i + j * n]);
+        memset(upper ? a + j + 1 + j * n : a + j * n, 0, (size_t)(upper ? n - 1 - j : j) * sizeof *a);
+    }
 }
 
 static int32_t factor(int64_t n, T *a)
