@@ -67,8 +67,8 @@ struct grd_product_kernels {
     grd_pack_kernel *pack;
     grd_dot_kernel *dot;
     grd_add_rows_kernel *add_rows;
-    grd_small_gemm_kernel *small; /* NULL: none */
-    int small_work;               /* the most multiplications it is for */
+    grd_small_gemm_kernel *small;        /* NULL: none */
+    int small_work;                      /* the most multiplications it is for */
     grd_small_triangle_kernel *triangle; /* NULL: none */
     int strip, panel, lanes;
     int depth; /* rows of a panel that the caches hold */

@@ -68,7 +68,8 @@ INLINE void pack_square(const lane *from, int64_t column, lane *panel, int64_t p
 }
 
 /* Copies k rows of `columns` columns to rows that are to_row apart; the parts of complex elements to places that are `width` apart. */
-INLINE void copy_lanes(int64_t k, int64_t columns, int64_t width, const lane *from, int64_t row, int64_t column, lane *panel, int64_t to_row)
+INLINE void copy_lanes(int64_t k, int64_t columns, int64_t width, const lane *from, int64_t row, int64_t column, lane *panel,
+                       int64_t to_row)
 {
     if (PARTS == 1 && column == 1) {
         const int64_t whole = columns / LANES * LANES;

@@ -296,7 +296,7 @@ def test_a_large_matrix_with_nan():
 
 @pytest.mark.parametrize("dtype", ["float32", "float64", "complex64", "complex128"])
 @pytest.mark.parametrize("left", [True, False])
-@pytest.mark.parametrize("n", [25, 32, 33, 97, 200])
+@pytest.mark.parametrize("n", [25, 32, 33, 64, 65, 97, 200])
 def test_large_triangles_are_solved_by_halves(n, left, dtype):
     """Triangles that lie row by row or column by column, of two and of many right sides."""
     a = random(20, (n, n), dtype) / n + 2 * np.eye(n, dtype=dtype)
@@ -304,11 +304,22 @@ def test_large_triangles_are_solved_by_halves(n, left, dtype):
         for unit in (True, False):
             triangle = np.triu(a) if upper else np.tril(a)
             wide = triangle - np.diag(np.diag(triangle)) + np.eye(n) if unit else triangle
-            for k in (2, 5, 150):
+            for k in (2, 5, 33, 150):
                 b = random(21, (n, k) if left else (k, n), dtype)
                 for given in (gradus.tensor(triangle), gradus.tensor(np.ascontiguousarray(triangle.T)).mT):
                     x, = on_threads(lambda: [gradus.linalg.solve_triangular(given, gradus.tensor(b), upper=upper, left=left, unitriangular=unit)])
                     assert np.abs((wide @ x if left else x @ wide) - b).max() < 20 * np.finfo(dtype).eps * np.abs(b).max()
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("upper", [False, True])
+@pytest.mark.parametrize("n", [25, 64])
+def test_solutions_have_the_same_bits_beside_others(n, upper, dtype):
+    """Right sides lie in lanes: three of them fill a part of a vector, 70 more than two vectors."""
+    triangle, b = gradus.tensor(random(22, (n, n), dtype) / n + 2 * np.eye(n, dtype=dtype)), gradus.tensor(random(23, (n, 70), dtype))
+    for left in (True, False):
+        many, few = (gradus.linalg.solve_triangular(triangle, x if left else x.mT.contiguous(), upper=upper, left=left) for x in (b, b[:, :3]))
+        assert (many[:, :3] if left else many[:3]).equal(few)
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
