@@ -180,8 +180,8 @@ static void solve_small(const struct solver *s, int64_t first, int64_t n, char *
             t->left ? &s->k : &n, s->one, a, &t->stride, at, &s->leading, 1, 1, 1, 1);
 }
 
-/* Solves n equations from `first` on by halves, of which the second one subtracts a product: OpenBLAS's own trsm takes hundreds of them without one, and a few several times
- * as long as the kernel. */
+/* Solves n equations from `first` on by halves, of which the second one subtracts a product. OpenBLAS's own trsm takes hundreds of equations without a product, and for a
+ * few of them takes several times as long as the kernel. */
 static void solve_by_halves(const struct solver *s, int64_t first, int64_t n, char *x)
 {
     const struct grd_triangle *t = s->t;

@@ -31,7 +31,8 @@ bool grd_lapack_cholesky_inverse(grd_dtype dtype, int64_t n, void *l);
  * the kernel. `turned`, from the left alone: the triangle is as t says, but lies row by row. */
 void grd_solve_triangle(const struct grd_plan *p, grd_dtype dtype, const struct grd_triangle *t, bool turned, int64_t k, int64_t leading,
                         void *x);
-/* Does so with LAPACK, between grd_openblas_begin and grd_openblas_end; of real dtypes the triangle may be turned on the right, too. */
+/* Overwrites x as grd_solve_triangle does, with LAPACK. To be called between grd_openblas_begin and grd_openblas_end. Of real dtypes, `turned` is allowed from the right,
+ * too. */
 bool grd_lapack_solve(grd_dtype dtype, const struct grd_triangle *t, bool turned, int64_t k, int64_t leading, void *x);
 /* Overwrites an m x n matrix with L and U; row j was exchanged with row pivots[j], counted from 1. */
 bool grd_lapack_lu(grd_dtype dtype, int64_t m, int64_t n, void *a, int64_t *ret_pivots, int32_t *ret_info);
