@@ -105,7 +105,14 @@ INLINE void scan(const struct grd_lines_block *b, G start, step_function *step)
     }
 }
 
-#if GRD_IS_FLOAT
+/* Four floating-point sums are a register of AVX. */
+#if GRD_IS_FLOAT && defined(__AVX2__)
+#define GRD_SCANS_BY_FOUR 1
+#else
+#define GRD_SCANS_BY_FOUR 0
+#endif
+
+#if GRD_SCANS_BY_FOUR
 typedef E elements __attribute__((vector_size(4 * sizeof(E))));
 typedef G four __attribute__((vector_size(4 * sizeof(G))));
 
@@ -149,7 +156,7 @@ INLINE void scan_by_four(const struct grd_lines_block *b, bool product)
     }
 }
 #else
-/* Sums of one line, four elements at a time. */
+/* Sums of one line, four elements at a time: only one addition of four waits for those before it. */
 INLINE void add_line(int64_t n, const E *x, E *out)
 {
     G carry = 0;
@@ -221,11 +228,11 @@ static void lines_logcumsumexp(const struct grd_lines_block *b)
 
 static void lines_cumsum(const struct grd_lines_block *b)
 {
-    if (b->columns) {
+    if (b->columns || (!GRD_SCANS_BY_FOUR && sizeof(E) < 8)) {
         scan(b, 0, sum_step);
         return;
     }
-#if GRD_IS_FLOAT
+#if GRD_SCANS_BY_FOUR
     scan_by_four(b, false);
 #else
     for (int64_t line = 0; line < b->lines; line++)
@@ -236,7 +243,7 @@ static void lines_cumsum(const struct grd_lines_block *b)
 /* Products of some elements may overflow where those with the carry do not, unless their exponent is wider. */
 static void lines_cumprod(const struct grd_lines_block *b)
 {
-#if GRD_IS_FLOAT
+#if GRD_SCANS_BY_FOUR
     if (!b->columns && sizeof(G) > sizeof(E)) {
         scan_by_four(b, true);
         return;
