@@ -23,6 +23,9 @@ class Absent:
         return "torch"
 
 
+# PyTorch's libraries choose kernels by the CPU, and give other bits with each. These are those that most CPUs have: others once ended the process.
+os.environ.setdefault("MKL_CBWR", "AVX2")
+os.environ.setdefault("ONEDNN_MAX_CPU_ISA", "AVX512_CORE_BF16")
 try:
     import torch
 except ModuleNotFoundError:
