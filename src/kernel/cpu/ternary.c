@@ -13,12 +13,11 @@ static inline C ternary_hidden_clamp_both(C x, C low, C high)
 #endif
 
 #if GRD_IS_FLOAT
-/* NaN in any input gives NaN: x stays where a comparison fails. A choice of the result by two bounds that do not change would be moved out of the loop over a line, whose
- * two copies would give the line through memory. */
+/* NaN in any input gives NaN: x stays where a comparison fails. */
 static inline C ternary_hidden_clamp_both(C x, C low, C high)
 {
     const C above = low > x ? low : x, within = high < above ? high : above;
-    return within - (__builtin_isunordered(low, high) ? (C)NAN : 0);
+    return __builtin_isunordered(low, high) ? (C)NAN : within;
 }
 #endif
 
