@@ -1,9 +1,9 @@
 /* Transcendental functions as branch-free inline bodies, which the compiler vectorises in any loop they stand in.
  * vm_exp(x) is by the type of x: float or double.
  *
- * Most float ones compute in float: vecmath_float.h. pow, and sin, cos, gelu and mish where there is no fused multiply-add, compute in double
+ * Most float ones compute in float: vecmath_float.h. pow, sin and cos, and gelu and mish where there is no fused multiply-add, compute in double
  * with short polynomials (relative error about 2^-30) and round once: at most 0.6 ulp. The double ones use the classic reductions with
- * longer polynomials: at most 4 ulp, erfc 6.
+ * longer polynomials: at most 4 ulp.
  * Those called _normal and _near take a part of the arguments, for which they give the same bits as the whole function in fewer steps: a loop
  * that has looked at its arguments may call them.
  * A result may differ between levels in the last bit, since a level with fused multiply-add rounds less often; within a level it is
@@ -314,7 +314,7 @@ VM_INLINE double vm_pow_short(double x, double y)
 }
 
 /* ---- sin, cos ------------------------------------------------------------------------------------------------------------------ */
-/* pi/2 in pieces whose products with numbers of turns are exact. */
+/* x = n pi/2 + r, |r| <= pi/4; n mod 4 chooses sin or cos of r and the sign. pi/2 in pieces whose products with n are exact. */
 #define VM_TWO_OVER_PI 0x1.45f306dc9c883p-1
 #define VM_PIO2_1 0x1.921fb54400000p+0
 #define VM_PIO2_2 0x1.0b4611a600000p-34
@@ -324,24 +324,53 @@ VM_INLINE double vm_pow_short(double x, double y)
 /* sin(x - n pi) for |x - n pi| <= pi/2, negated where `turns` is odd. */
 VM_INLINE double vm_sin_near(double x, double n, uint64_t turns)
 {
-    static const double c[] = {-0.16666666666666666,    0.008333333333333316,   -0.00019841269841254965, 2.7557319219160833e-06,
-                               -2.5052107616690450e-08, 1.6058977292642743e-10, -7.643969663988075e-13,  2.7314368769379894e-15};
-    const double near = vm_fma(-n, 2 * VM_PIO2_2, vm_fma(-n, 2 * VM_PIO2_1, x)), r = vm_fma(-n, 2 * VM_PIO2_3, near), z = r * r;
-    const double y = vm_fma(r * z, vm_poly_abreast(c, 8, z, z * z), r);
-    return vm_from_bits(vm_bits(y) ^ turns << 63);
+    static const double sine[] = {-0.16666666663881236, 0.008333332768753579, -0.000198410865614788, 2.75364635625748e-06,
+                                  -2.4080190432969638e-08};
+    const double r = vm_fma(-n, 2 * VM_PIO2_REST, vm_fma(-n, 2 * VM_PIO2_1, x)), z = r * r;
+    return vm_from_bits(vm_bits(r * vm_fma(z, vm_poly(sine, 5, z), 1)) ^ turns << 63);
+}
+
+VM_INLINE double vm_sin_short(double x)
+{
+    const double t = vm_fma(x, 0.5 * VM_TWO_OVER_PI, VM_ROUNDER);
+    return vm_sin_near(x, t - VM_ROUNDER, vm_bits(t));
+}
+
+/* The sine of x + pi/2. */
+VM_INLINE double vm_cos_short(double x)
+{
+    const double t = vm_fma(x, 0.5 * VM_TWO_OVER_PI, 0.5) + VM_ROUNDER;
+    return vm_sin_near(x, (t - VM_ROUNDER) - 0.5, vm_bits(t));
+}
+
+VM_INLINE double vm_trig(double x, uint64_t quarter)
+{
+    static const double sine[] = {-0.16666666666666666,  0.00833333333333092,    -0.00019841269836717035,
+                                  2.755731608103071e-06, -2.505112736468637e-08, 1.5917806876037754e-10};
+    static const double cosine[] = {0.041666666666666664,    -0.001388888888888738,  2.4801587298739702e-05,
+                                    -2.7557317258266183e-07, 2.0876143465572525e-09, -1.1382430722901563e-11};
+    const double t = vm_fma(x, VM_TWO_OVER_PI, VM_ROUNDER), n = t - VM_ROUNDER;
+    /* r + low = x - n pi/2, with the error of the second subtraction. */
+    const double first = vm_fma(-n, VM_PIO2_1, x), difference = vm_fma(-n, VM_PIO2_2, first);
+    const double tail = vm_fma(-n, VM_PIO2_3, vm_fma(-n, VM_PIO2_2, first - difference));
+    const double r = difference + tail, low = (difference - r) + tail, z = r * r, z2 = z * z;
+    quarter += vm_bits(t);
+    const double s = r + vm_fma(r * z, vm_poly_abreast(sine, 6, z, z2), vm_fma(-0.5 * z, low, low));
+    const double w = vm_fma(z, -0.5, 1);
+    const double c = w + (vm_fma(z, -0.5, 1 - w) + vm_fma(z2, vm_poly_abreast(cosine, 6, z, z2), -r * low));
+    const double y = (quarter & 1) != 0 ? c : s;
+    return vm_from_bits(vm_bits(y) ^ ((quarter & 2) << 62));
 }
 
 VM_INLINE double vm_sin_double(double x)
 {
-    const double t = vm_fma(x, 0.5 * VM_TWO_OVER_PI, VM_ROUNDER), y = vm_sin_near(x, t - VM_ROUNDER, vm_bits(t));
+    const double y = vm_trig(x, 0);
     return x == 0 ? x : y;
 }
 
-/* The sine of x + pi/2. */
 VM_INLINE double vm_cos_double(double x)
 {
-    const double t = vm_fma(x, 0.5 * VM_TWO_OVER_PI, 0.5) + VM_ROUNDER;
-    return vm_sin_near(x, (t - VM_ROUNDER) - 0.5, vm_bits(t));
+    return vm_trig(x, 1);
 }
 
 VM_INLINE double vm_tanh_double(double x)
@@ -410,8 +439,7 @@ VM_INLINE double vm_erf_near_double(double x)
                                0.0052239776248180145,  -0.000854832698083379,   0.0001205533111164271,  -1.4925595266831182e-05,
                                1.6461000484121368e-06, -1.6350312701054695e-07, 1.4659775274047436e-08, -1.1372848856791674e-09,
                                5.957176147748911e-11};
-    const double z = x * x;
-    return x * vm_poly_abreast(c, 13, z, z * z);
+    return x * vm_poly(c, 13, x * x);
 }
 
 /* erf for x in [1, 6.1]: 1 - e^(-x^2) p(u) / (x + 5), u = (x - 5) / (x + 5). From 5.93 on it rounds to 1. */
@@ -479,38 +507,6 @@ VM_INLINE double vm_mish_double(double x)
 }
 
 #ifndef __FMA__
-/* sin and cos for floats. */
-VM_INLINE double vm_sin_near_short(double x, double n, uint64_t turns)
-{
-    static const double sine[] = {-0.16666666663881236, 0.008333332768753579, -0.000198410865614788, 2.75364635625748e-06,
-                                  -2.4080190432969638e-08};
-    const double r = vm_fma(-n, 2 * VM_PIO2_REST, vm_fma(-n, 2 * VM_PIO2_1, x)), z = r * r;
-    return vm_from_bits(vm_bits(r * vm_fma(z, vm_poly(sine, 5, z), 1)) ^ turns << 63);
-}
-
-VM_INLINE double vm_sin_short(double x)
-{
-    const double t = vm_fma(x, 0.5 * VM_TWO_OVER_PI, VM_ROUNDER);
-    return vm_sin_near_short(x, t - VM_ROUNDER, vm_bits(t));
-}
-
-/* The sine of x + pi/2. */
-VM_INLINE double vm_cos_short(double x)
-{
-    const double t = vm_fma(x, 0.5 * VM_TWO_OVER_PI, 0.5) + VM_ROUNDER;
-    return vm_sin_near_short(x, (t - VM_ROUNDER) - 0.5, vm_bits(t));
-}
-
-VM_INLINE float vm_sin_float(float x)
-{
-    return (float)vm_sin_short(x);
-}
-
-VM_INLINE float vm_cos_float(float x)
-{
-    return (float)vm_cos_short(x);
-}
-
 /* gelu and mish for floats where products in two parts would cost more than doubles. */
 VM_INLINE float vm_gelu_float(float x)
 {
@@ -537,6 +533,16 @@ VM_INLINE float vm_mish_float(float x)
 VM_INLINE float vm_pow_float(float x, float y)
 {
     return (float)vm_pow_short(x, y);
+}
+
+VM_INLINE float vm_sin_float(float x)
+{
+    return (float)vm_sin_short(x);
+}
+
+VM_INLINE float vm_cos_float(float x)
+{
+    return (float)vm_cos_short(x);
 }
 
 #define vm_exp(x) _Generic((x), float : vm_exp_float, double : vm_exp_double)(x)

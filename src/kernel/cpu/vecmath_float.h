@@ -2,8 +2,8 @@
  *
  * Branch-free and inline, like all of vecmath.h. Where one rounding too many would show, what it lost is carried along in a second float
  * (x_low of x). Checked on all 2^32 values with fused multiply-add, on a sample without: exp, log, log2, log10, exp2, erf and mish err by
- * at most 1.2 ulp, sin and cos by 1.4, tanh, expm1, log1p and softplus by 1.7, sigmoid, silu and gelu_tanh by 2, gelu by 4.1; subnormal results included:
- * `make accuracy`. sin, cos, gelu and mish need exact products and are here only where there is a fused multiply-add.
+ * at most 1.2 ulp, tanh, expm1, log1p and softplus by 1.7, sigmoid, silu and gelu_tanh by 2, gelu by 4.1; subnormal results included:
+ * `make accuracy`. gelu and mish need exact products and are here only where there is a fused multiply-add.
  * The coefficients are minimax fits computed with 40 digits, rounded to float one by one, each time fitting the others again. */
 #ifndef GRD_KERNEL_VECMATH_FLOAT_H
 #define GRD_KERNEL_VECMATH_FLOAT_H
@@ -88,9 +88,10 @@ struct vm_scaled {
 
 VM_INLINE struct vm_scaled vm_scaled_exp_float(float x)
 {
-    static const float c[] = {1, 1, 0x1p-1f, 0x1.55548cp-3f, 0x1.5554d8p-5f, 0x1.123d6cp-7f, 0x1.6d5f78p-10f};
+    static const float c[] = {0x1p-1f, 0x1.55548cp-3f, 0x1.5554d8p-5f, 0x1.123d6cp-7f, 0x1.6d5f78p-10f};
     const float t = vm_fma_float(x, 0x1.715476p0f, VM_ROUNDER_FLOAT), n = t - VM_ROUNDER_FLOAT;
-    return (struct vm_scaled){t, vm_poly_float(c, 7, vm_fma_float(n, -VM_LN2_LOW_FLOAT, vm_fma_float(n, -VM_LN2_HIGH_FLOAT, x)))};
+    const float r = vm_fma_float(n, -VM_LN2_LOW_FLOAT, vm_fma_float(n, -VM_LN2_HIGH_FLOAT, x));
+    return (struct vm_scaled){t, 1 + vm_fma_float(r * r, vm_poly_float(c, 5, r), r)};
 }
 
 /* For x of which neither e^x nor 1 / e^x is subnormal: in [-87, 88]. */
@@ -284,32 +285,6 @@ VM_INLINE float vm_erf_float(float x)
 }
 
 #ifdef __FMA__
-/* sin(x + quarter pi/2): x = n pi/2 + r + low, |r| <= pi/4, with pi/2 in three parts, of which the first takes nothing off r; n + quarter says whether it is the
- * sine or the cosine of r, and the sign. */
-VM_INLINE float vm_sin_of_quarter_float(float x, uint32_t quarter)
-{
-    static const float sine[] = {-0x1.555544p-3f, 0x1.1106c2p-7f, -0x1.9919cep-13f};
-    static const float cosine[] = {1, -0.5f, 0x1.55554ap-5f, -0x1.6c0c0ep-10f, 0x1.99db8ap-16f};
-    const float t = vm_fma_float(x, 0x1.45f306p-1f, VM_ROUNDER_FLOAT), n = t - VM_ROUNDER_FLOAT;
-    const float first = vm_fma_float(n, -0x1.921fb6p+0f, x), r = vm_fma_float(n, 0x1.777a5cp-25f, first), z = r * r;
-    const float lost = vm_abs_float(r) >= 0x1p-5f ? vm_fma_float(n, 0x1.777a5cp-25f, first - r) : 0,
-                low = vm_fma_float(n, 0x1.ee59dap-50f, lost);
-    const float s = r + vm_fma_float(r * z, vm_poly_float(sine, 3, z), low), c = vm_poly_float(cosine, 5, z);
-    const uint32_t turned = vm_bits_float(t) + quarter;
-    return vm_from_bits_float(vm_bits_float((turned & 1) != 0 ? c : s) ^ (turned & 2) << 30);
-}
-
-VM_INLINE float vm_sin_float(float x)
-{
-    const float y = vm_sin_of_quarter_float(x, 0);
-    return x == 0 ? x : y;
-}
-
-VM_INLINE float vm_cos_float(float x)
-{
-    return vm_sin_of_quarter_float(x, 1);
-}
-
 /* x tanh(log(1 + e)) = x n / (n + 2) with n = e (e + 2), e = e^x. e and n are scaled by 2^64 until the end, which keeps what rounding took off normal.
  * -infinity gives NaN, as -infinity * 0 does. */
 VM_INLINE float vm_mish_float(float x)

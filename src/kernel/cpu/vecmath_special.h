@@ -238,17 +238,10 @@ VM_INLINE double vm_exp_square(double factor, double a)
 VM_INLINE float vm_erfc_float(float number)
 {
     const double x = number, a = vm_clamp(vm_abs(x), 0, 14), tail = vm_exp_short(-a * a) * vm_erfcx_short(a);
-    return (float)(x < 0 ? 2 - tail : tail);
+    return x == x ? (float)(x < 0 ? 2 - tail : tail) : number;
 }
 
-VM_INLINE double vm_erfc_double(double x)
-{
-    const double a = vm_abs(x), tail = vm_exp_square(-1, a) * vm_erfcx(a < 27.5 ? a : 27.5);
-    const double far = x < 0 ? 2 - tail : tail, near = 1 - vm_erf_near_double(x);
-    return a > 0.5 ? far : near;
-}
-
-#define vm_erfc(x) _Generic((x), float : vm_erfc_float, double : vm_erfc_double)(x)
+#define vm_erfc(x) _Generic((x), float : vm_erfc_float, double : erfc)(x)
 
 VM_INLINE double vm_erfcx_any(double x)
 {
