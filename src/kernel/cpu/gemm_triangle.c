@@ -17,37 +17,34 @@ struct coefficients {
     lane reciprocals[SIDE]; /* of the diagonal */
 };
 
-/* Equations [first, first + rows), before which the unknowns [known, known + count) are solved. */
-struct block {
-    int64_t first, rows, known, count;
-};
-
-INLINE struct block block_of(bool rises, int64_t n, int64_t step)
+/* One function for all that is copied: written out for each, it would be most of this file. */
+static __attribute__((noinline)) void copy(int64_t rows, int64_t columns, const lane *from, int64_t row, int64_t column, lane *to,
+                                           int64_t to_row)
 {
-    const int64_t first = rises ? step * ROWS : ((n - 1) / ROWS - step) * ROWS, rows = n - first < ROWS ? n - first : ROWS;
-    return (struct block){first, rows, rises ? 0 : first + rows, rises ? first : n - first - rows};
+    copy_lanes(rows, columns, columns, from, row, column, to, to_row);
 }
 
-/* Equations after the last one have the unknowns 0. */
+/* Equation i has the unknowns up to i, or from the last down to i: it is then taken from the end. Equations after the last one have the unknowns 0. */
 static void pack_triangle(const struct grd_small_triangle *t, struct coefficients *to)
 {
+    const int64_t equation = t->rises ? t->equation : -t->equation, unknown = t->rises ? t->unknown : -t->unknown;
+    const lane *const a = (const lane *)t->a + (t->rises ? 0 : (t->n - 1) * (t->equation + t->unknown));
     lane *next = to->of_blocks;
-    for (int64_t step = 0; step * ROWS < t->n; step++) {
-        const struct block b = block_of(t->rises, t->n, step);
-        const lane *a = (const lane *)t->a + b.first * t->equation;
-        pack_lanes(b.count, b.rows, ROWS, a + b.known * t->unknown, t->unknown, t->equation, next);
-        next += b.count * ROWS;
-        pack_lanes(b.rows, b.rows, ROWS, a + b.first * t->unknown, t->unknown, t->equation, next);
-        memset(next + b.rows * ROWS, 0, (size_t)((ROWS - b.rows) * ROWS) * sizeof *next);
+    for (int64_t first = 0; first < t->n; first += ROWS) {
+        const int64_t rows = t->n - first < ROWS ? t->n - first : ROWS;
+        const lane *block = a + first * equation;
+        if (rows < ROWS)
+            memset(next, 0, (size_t)((first + ROWS) * ROWS) * sizeof *next);
+        copy(first + rows, rows, block, unknown, equation, next, ROWS);
+        next += first * ROWS;
         for (int64_t i = 0; i < ROWS; i++)
-            to->reciprocals[b.first + i] = t->unit || i >= b.rows ? 1 : 1 / next[i * ROWS + i];
+            to->reciprocals[first + i] = t->unit || i >= rows ? 1 : 1 / next[i * ROWS + i];
         next += ROWS * ROWS;
     }
 }
 
-/* `rises`, `unit` and `vectors` are constants where this is inlined. */
-INLINE void solve_block(bool rises, bool unit, int vectors, int64_t known, const lane *coefficients, const lane *reciprocals,
-                        const lane *solved, lane *x)
+/* `vectors` is a constant where this is inlined. */
+INLINE void solve_block(int vectors, int64_t known, const lane *coefficients, const lane *reciprocals, const lane *solved, lane *x)
 {
     vector rest[ROWS][GROUP_VECTORS];
 #pragma GCC unroll 8
@@ -67,75 +64,49 @@ INLINE void solve_block(bool rises, bool unit, int vectors, int64_t known, const
                 rest[r][v] -= coefficients[r] * y[v];
     }
 #pragma GCC unroll 8
-    for (int step = 0; step < ROWS; step++) {
-        const int r = rises ? step : ROWS - 1 - step;
+    for (int r = 0; r < ROWS; r++) {
 #pragma GCC unroll 2
         for (int v = 0; v < vectors; v++) {
-            if (!unit)
-                rest[r][v] *= reciprocals[r];
+            rest[r][v] *= reciprocals[r];
             store_vector(x + r * GROUP + v * LANES, rest[r][v]);
         }
 #pragma GCC unroll 8
-        for (int later = step + 1; later < ROWS; later++) {
-            const int q = rises ? later : ROWS - 1 - later;
+        for (int q = r + 1; q < ROWS; q++)
 #pragma GCC unroll 2
             for (int v = 0; v < vectors; v++)
                 rest[q][v] -= coefficients[r * ROWS + q] * rest[r][v];
-        }
     }
 }
 
 /* All equations of a group; x has an equation in each row. */
-INLINE void solve_group(bool rises, bool unit, int vectors, int64_t n, const struct coefficients *c, lane *x)
+INLINE void solve_group(int vectors, int64_t n, const struct coefficients *c, lane *x)
 {
     const lane *next = c->of_blocks;
-    for (int64_t step = 0; step * ROWS < n; step++) {
-        const struct block b = block_of(rises, n, step);
-        solve_block(rises, unit, vectors, b.count, next, c->reciprocals + b.first, x + b.known * GROUP, x + b.first * GROUP);
-        next += (b.count + ROWS) * ROWS;
-    }
-}
-
-static __attribute__((noinline)) void solve_rising(bool unit, int64_t columns, int64_t n, const struct coefficients *c, lane *x)
-{
-    if (unit && columns > LANES)
-        solve_group(true, true, 2, n, c, x);
-    else if (unit)
-        solve_group(true, true, 1, n, c, x);
-    else if (columns > LANES)
-        solve_group(true, false, 2, n, c, x);
-    else
-        solve_group(true, false, 1, n, c, x);
-}
-
-static __attribute__((noinline)) void solve_falling(bool unit, int64_t columns, int64_t n, const struct coefficients *c, lane *x)
-{
-    if (unit && columns > LANES)
-        solve_group(false, true, 2, n, c, x);
-    else if (unit)
-        solve_group(false, true, 1, n, c, x);
-    else if (columns > LANES)
-        solve_group(false, false, 2, n, c, x);
-    else
-        solve_group(false, false, 1, n, c, x);
+    for (int64_t first = 0; first < n; next += (first + ROWS) * ROWS, first += ROWS)
+        solve_block(vectors, first, next, c->reciprocals + first, x, x + first * GROUP);
 }
 
 extern grd_small_triangle_kernel GRD_TYPED(grd_small_triangle);
 void GRD_TYPED(grd_small_triangle)(const struct grd_small_triangle *t)
 {
-    const int64_t n = t->n, padded = (n + ROWS - 1) / ROWS * ROWS;
+    const int64_t n = t->n, row = t->rises ? GROUP : -GROUP;
     struct coefficients c;
     lane group[SIDE * GROUP] __attribute__((aligned(64)));
+    lane *const first_row = group + (t->rises ? 0 : (n - 1) * GROUP);
     pack_triangle(t, &c);
-    memset(group + n * GROUP, 0, (size_t)((padded - n) * GROUP) * sizeof *group);
     for (int64_t first = 0; first < t->count; first += GROUP) {
         const int64_t columns = t->count - first < GROUP ? t->count - first : GROUP;
         lane *x = (lane *)t->x + first * t->x_col;
-        pack_lanes(n, columns, GROUP, x, t->x_row, t->x_col, group);
-        (t->rises ? solve_rising : solve_falling)(t->unit, columns, n, &c, group);
-        if (t->x_col == 1)
-            copy_lanes(n, columns, GROUP, group, GROUP, 1, x, t->x_row);
+        if (first == 0 || columns < GROUP)
+            memset(group, 0, sizeof group);
+        copy(n, columns, x, t->x_row, t->x_col, first_row, row);
+        if (columns > LANES)
+            solve_group(2, n, &c, group);
         else
-            copy_lanes(columns, n, n, group, 1, GROUP, x, t->x_col);
+            solve_group(1, n, &c, group);
+        if (t->x_col == 1)
+            copy(n, columns, first_row, row, 1, x, t->x_row);
+        else
+            copy(columns, n, first_row, 1, row, x, t->x_col);
     }
 }

@@ -13,7 +13,7 @@
 /* The length of a piece, of which the arguments are looked at before the results are computed: both are in the first cache. */
 enum { PIECE = 256 };
 
-static inline bool all_within(int64_t n, const C *x, C least, C most)
+static __attribute__((noinline)) bool all_within(int64_t n, const C *x, C least, C most)
 {
     __typeof__(BY_TYPE((int32_t)0, (int64_t)0)) outside = 0; /* as wide as C, so that it vectorises */
     for (int64_t i = 0; i < n; i++)
@@ -21,12 +21,19 @@ static inline bool all_within(int64_t n, const C *x, C least, C most)
     return outside == 0;
 }
 
+/* Levels before fused multiply-add have one loop for all arguments, which keeps the library small. */
+#ifdef __FMA__
+enum { LOOKS = true };
+#else
+enum { LOOKS = false };
+#endif
+
 /* y = near(x), or far(x) for pieces that are not all within the range of near; within it both are the same. */
 INLINE void near_or_far(int64_t n, C *y, const C *x, C least, C most, C (*near)(C), C (*far)(C))
 {
     for (int64_t start = 0; start < n; start += PIECE) {
         const int64_t end = at_most(start + PIECE, n);
-        if (all_within(end - start, x + start, least, most)) {
+        if (LOOKS && all_within(end - start, x + start, least, most)) {
             IN_PLACE
             for (int64_t i = start; i < end; i++)
                 y[i] = near(x[i]);
