@@ -82,12 +82,12 @@ VM_INLINE double vm_exp_q_short(double r)
     return vm_poly(c, 6, r);
 }
 
-VM_INLINE double vm_exp_q(double r, double square)
+VM_INLINE double vm_exp_q(double r)
 {
     static const double c[] = {0.5000000000000001,     0.16666666666666669,   0.041666666666624066,   0.008333333333330056,
                                0.0013888888917245787,  0.0001984126986307828, 2.4801521246131495e-05, 2.7557268421682613e-06,
                                2.7620112139572367e-07, 2.510040371657669e-08};
-    return vm_poly_abreast(c, 10, r, square);
+    return vm_poly_abreast(c, 10, r);
 }
 
 /* For floats: arguments beyond +-200 give something that rounds to 0 or infinity. */
@@ -118,7 +118,7 @@ VM_INLINE struct vm_product vm_exp_product(double x, double low)
     const double t = vm_fma(x, VM_LOG2E, VM_ROUNDER), n = t - VM_ROUNDER;
     const double r = vm_fma(n, -VM_LN2_HIGH, x) + vm_fma(n, -VM_LN2_LOW, low);
     const double half = vm_fma(n, 0.5, VM_ROUNDER), rest = n - (half - VM_ROUNDER) + VM_ROUNDER;
-    struct vm_product e = {(1 + vm_fma(r * r, vm_exp_q(r, r * r), r)) * vm_power_of_two(half), vm_power_of_two(rest)};
+    struct vm_product e = {(1 + vm_fma(r * r, vm_exp_q(r), r)) * vm_power_of_two(half), vm_power_of_two(rest)};
     return e;
 }
 
@@ -130,8 +130,8 @@ struct vm_exponential {
 VM_INLINE struct vm_exponential vm_exponential(double x)
 {
     const double t = vm_fma(x, VM_LOG2E, VM_ROUNDER), n = t - VM_ROUNDER;
-    const double r = vm_fma(n, -VM_LN2_LOW, vm_fma(n, -VM_LN2_HIGH, x)), square = r * r;
-    return (struct vm_exponential){t, vm_fma(square, vm_exp_q(r, square), r)};
+    const double r = vm_fma(n, -VM_LN2_LOW, vm_fma(n, -VM_LN2_HIGH, x));
+    return (struct vm_exponential){t, vm_fma(r * r, vm_exp_q(r), r)};
 }
 
 /* For x of which neither e^x nor 1 / e^x is subnormal: in [-708, 709]. */
@@ -155,7 +155,7 @@ VM_INLINE double vm_exp2_double(double x)
     const double t = x + VM_ROUNDER, n = t - VM_ROUNDER;
     const double f = x - n, r = f * VM_LN2;
     const double half = vm_fma(n, 0.5, VM_ROUNDER), rest = n - (half - VM_ROUNDER) + VM_ROUNDER;
-    return (1 + vm_fma(r * r, vm_exp_q(r, r * r), r)) * vm_power_of_two(half) * vm_power_of_two(rest);
+    return (1 + vm_fma(r * r, vm_exp_q(r), r)) * vm_power_of_two(half) * vm_power_of_two(rest);
 }
 
 VM_INLINE double vm_expm1_double(double x)
@@ -164,7 +164,7 @@ VM_INLINE double vm_expm1_double(double x)
     const double t = vm_fma(a, VM_LOG2E, VM_ROUNDER), n = t - VM_ROUNDER;
     const double r = vm_fma(n, -VM_LN2_HIGH, a) - n * VM_LN2_LOW;
     const double scale = vm_power_of_two(t - 1); /* half of 2^n, which may overflow */
-    const double y = 2 * vm_fma(scale, vm_fma(r * r, vm_exp_q(r, r * r), r), scale - 0.5);
+    const double y = 2 * vm_fma(scale, vm_fma(r * r, vm_exp_q(r), r), scale - 0.5);
     return vm_abs(x) < 0x1p-54 ? x : y;
 }
 
@@ -208,7 +208,7 @@ VM_INLINE double vm_log_tail(double f, double half_square)
     static const double c[] = {0.666666666666667,  0.3999999999989889,  0.28571428626253836, 0.22222211089379496,
                                0.1818289243253687, 0.15331611722055008, 0.14617807153417325};
     const double s = f * vm_inverse_of_2_and(f), z = s * s;
-    return s * vm_fma(z, vm_poly_abreast(c, 7, z, z * z), half_square);
+    return s * vm_fma(z, vm_poly_abreast(c, 7, z), half_square);
 }
 
 VM_INLINE double vm_log_of_split(double f, double exponent)
@@ -353,11 +353,11 @@ VM_INLINE double vm_trig(double x, uint64_t quarter)
     /* r + low = x - n pi/2, with the error of the second subtraction. */
     const double first = vm_fma(-n, VM_PIO2_1, x), difference = vm_fma(-n, VM_PIO2_2, first);
     const double tail = vm_fma(-n, VM_PIO2_3, vm_fma(-n, VM_PIO2_2, first - difference));
-    const double r = difference + tail, low = (difference - r) + tail, z = r * r, z2 = z * z;
+    const double r = difference + tail, low = (difference - r) + tail, z = r * r;
     quarter += vm_bits(t);
-    const double s = r + vm_fma(r * z, vm_poly_abreast(sine, 6, z, z2), vm_fma(-0.5 * z, low, low));
+    const double s = r + vm_fma(r * z, vm_poly_abreast(sine, 6, z), vm_fma(-0.5 * z, low, low));
     const double w = vm_fma(z, -0.5, 1);
-    const double c = w + (vm_fma(z, -0.5, 1 - w) + vm_fma(z2, vm_poly_abreast(cosine, 6, z, z2), -r * low));
+    const double c = w + (vm_fma(z, -0.5, 1 - w) + vm_fma(z * z, vm_poly_abreast(cosine, 6, z), -r * low));
     const double y = (quarter & 1) != 0 ? c : s;
     return vm_from_bits(vm_bits(y) ^ ((quarter & 2) << 62));
 }
@@ -382,10 +382,9 @@ VM_INLINE double vm_tanh_double(double x)
 /* a / (1 + e), e = e^y = 2^n (1 + w), divided by 2^-96 (1 + e), which does not overflow for y up to 760: so a subnormal result is rounded once. */
 VM_INLINE double vm_logistic_double(double a, double y)
 {
-    const double t = vm_fma(y, VM_LOG2E, VM_ROUNDER), n = t - VM_ROUNDER;
-    const double r = vm_fma(n, -VM_LN2_LOW, vm_fma(n, -VM_LN2_HIGH, y)), w = vm_fma(r * r, vm_exp_q(r, r * r), r);
-    const double small = 0x1p-96, scale = vm_power_of_two(t - 96), one = small + scale, one_low = small - (one - scale);
-    return a / (one + vm_fma(scale, w, one_low)) * small;
+    const struct vm_exponential e = vm_exponential(y);
+    const double small = 0x1p-96, scale = vm_power_of_two(e.t - 96), one = small + scale, one_low = small - (one - scale);
+    return a / (one + vm_fma(scale, e.w, one_low)) * small;
 }
 
 VM_INLINE double vm_sigmoid_double(double x)
@@ -450,7 +449,7 @@ VM_INLINE double vm_erf_far(double x)
                                0.05906375827706164,   -0.02600048660373351,    0.00975862789164573,    -0.003029420119042228,
                                0.0005171417878669028, -0.00013669226579566892, -0.00011497403619220153};
     const double inverse = 1 / (x + 5), u = (x - 5) * inverse;
-    return 1 - vm_exp_normal_double(-x * x) * inverse * vm_poly_abreast(c, 15, u, u * u);
+    return 1 - vm_exp_normal_double(-x * x) * inverse * vm_poly_abreast(c, 15, u);
 }
 
 VM_INLINE double vm_erf_double(double x)

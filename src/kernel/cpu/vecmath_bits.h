@@ -44,9 +44,10 @@ VM_INLINE REAL NAME(vm_poly)(const REAL *c, int n, REAL x)
     return p;
 }
 
-/* The same in two chains, of even and of odd powers, which do not wait for each other; square = x^2. */
-VM_INLINE REAL NAME(vm_poly_abreast)(const REAL *c, int n, REAL x, REAL square)
+/* The same in two chains, of even and of odd powers, which do not wait for each other. */
+VM_INLINE REAL NAME(vm_poly_abreast)(const REAL *c, int n, REAL x)
 {
+    const REAL square = x * x;
     const int even = (n - 1) / 2 * 2, odd = n / 2 * 2 - 1;
     REAL p = c[even], q = c[odd];
     UNROLLED for (int i = even - 2; i >= 0; i -= 2) p = NAME(vm_fma)(p, square, c[i]);

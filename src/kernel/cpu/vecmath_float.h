@@ -162,8 +162,7 @@ VM_INLINE float vm_log_tail_float(float f)
 {
     static const float c[] = {-0.5f,          0x1.555554p-2f,  -0x1.000228p-2f, 0x1.99a01ap-3f, -0x1.547210p-3f,
                               0x1.22d946p-3f, -0x1.0d86a2p-3f, 0x1.055eeep-3f,  -0x1.38b312p-4f};
-    const float square = f * f;
-    return square * vm_poly_abreast_float(c, 9, f, square);
+    return f * f * vm_poly_abreast_float(c, 9, f);
 }
 
 /* log(1 + f + f_low) + exponent log 2 */

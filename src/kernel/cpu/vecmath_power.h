@@ -38,7 +38,7 @@ VM_INLINE struct vm_product vm_exp_in_two(double x, double low)
     x = vm_clamp(x, -1400, 711);
     const double t = vm_fma(x, VM_LOG2E, VM_ROUNDER), n = t - VM_ROUNDER;
     const double near = x - n * VM_LN2_SHORT, after = vm_fma(n, -VM_LN2_AFTER, low), r = near + after, r_low = (near - r) + after;
-    const double curve = vm_fma(r * r, vm_exp_q(r, r * r), vm_fma(r, r_low, r_low)), sum = 1 + r, sum_low = (1 - sum) + r;
+    const double curve = vm_fma(r * r, vm_exp_q(r), vm_fma(r, r_low, r_low)), sum = 1 + r, sum_low = (1 - sum) + r;
     const double half = vm_fma(n, 0.5, VM_ROUNDER), rest = n - (half - VM_ROUNDER) + VM_ROUNDER;
     return (struct vm_product){(sum + (sum_low + curve)) * vm_power_of_two(half), vm_power_of_two(rest)};
 }
