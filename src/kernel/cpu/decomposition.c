@@ -15,9 +15,14 @@ static void finish_factor(int64_t n, bool upper, void *l)
 {
     T *a = l;
     for (int64_t j = 0; j < n; j++) {
-        for (int64_t i = j + 1; i < n && upper; i++)
-            a[j + i * n] = conjugate(a[i + j * n]);
-        memset(upper ? a + j + 1 + j * n : a + j * n, 0, (size_t)(upper ? n - 1 - j : j) * sizeof *a);
+        T *column = a + j * n;
+        if (!upper) {
+            memset(column, 0, (size_t)j * sizeof *a);
+            continue;
+        }
+        for (int64_t i = j + 1; i < n; i++)
+            a[j + i * n] = conjugate(column[i]);
+        memset(column + j + 1, 0, (size_t)(n - 1 - j) * sizeof *a);
     }
 }
 
