@@ -16,7 +16,7 @@ struct grd_fft_lines {
     char *re, *im;   /* the first element of a line whose offset is 0; im is NULL where lines are real */
     int64_t element; /* from one element to the next */
     int64_t count;
-    int64_t offsets[GRD_FFT_MOST_LANES]; /* where each line begins */
+    int64_t offsets[GRD_FFT_MOST_LANES]; /* where each line begins; a lane without a line that is taken has the beginning of another one */
 };
 
 /* Elements of one line. */

@@ -234,9 +234,9 @@ static bool goes_in_lanes(const struct step *s)
         return n <= SHORT_LINE;
     if (s->from->strides[s->dim] != 1 || s->to->strides[s->dim] != 1)
         return n <= LONGEST_IN_LANES;
-    /* a matrix that fills all lanes loses nothing alone, and the lines in lanes leave the nearest cache */
+    /* a matrix that fills all lanes loses little alone, least a complex one, and the lines in lanes leave the nearest cache */
     const bool is_full = node->inner == NULL && node->a % lanes == 0 && node->b % lanes == 0;
-    return n <= LONGEST_BATCHED && !(is_full && grd_fft_lanes_bytes(node->row, n) > NEAR_BYTES);
+    return n <= LONGEST_BATCHED && !(is_full && (is_halved(s) ? 1 : 2) * grd_fft_lanes_bytes(node->row, n) > NEAR_BYTES);
 }
 
 static int64_t pieces_of(double work, int64_t most)
@@ -412,7 +412,7 @@ static void transform_in_lanes(const struct lines *l, int64_t first, int64_t cou
     const struct grd_fft_row *row = l->row;
     const int64_t n = length_of(s);
     struct grd_fft_line source = l->source, result = l->result;
-    struct grd_fft_lines sources, results; /* no more offsets are written than there are lines */
+    struct grd_fft_lines sources, results; /* no more offsets of results are written than there are lines */
     if (s->direction == TO_COMPLEX && s->is_inverse) {
         source = exchanged(source);
         result = exchanged(result);
@@ -424,6 +424,8 @@ static void transform_in_lanes(const struct lines *l, int64_t first, int64_t cou
     set_lines(&sources, source, count);
     set_lines(&results, result, count);
     find_lines(l, first, count, sources.offsets, results.offsets);
+    for (int64_t i = count; i < row->lanes; i++)
+        sources.offsets[i] = sources.offsets[count - 1];
     row->take(&sources, s->direction == FROM_HALF ? s->n / 2 + 1 : n, data);
     if (s->direction == FROM_HALF && s->real == NULL) {
         row->mirror(n, data);

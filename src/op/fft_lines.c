@@ -12,14 +12,15 @@ static int64_t item_bytes(const struct grd_fft_row *row)
     return row == grd_kernels->fft[GRD_FLOAT32] ? 4 : 8;
 }
 
+/* A division takes longer than what it is for: lanes are a power of 2. */
 static int64_t rounded_up(int64_t n, int64_t lanes)
 {
-    return (n + lanes - 1) / lanes * lanes;
+    return (n + lanes - 1) & -lanes;
 }
 
 static int64_t blocks_of(int64_t n, int64_t lanes)
 {
-    return (n + lanes - 1) / lanes;
+    return (n + lanes - 1) >> __builtin_ctzll((unsigned long long)lanes);
 }
 
 /* ---- In lanes -------------------------------------------------------------------------------------------------------------------------- */
@@ -87,8 +88,8 @@ static struct grd_fft_lines lines_of(const struct grd_fft_line *line, int64_t el
     lines.im = line->im;
     lines.element = element;
     lines.count = count;
-    for (int64_t l = 0; l < count; l++)
-        lines.offsets[l] = (first + l) * step;
+    for (int64_t l = 0; l < GRD_FFT_MOST_LANES; l++)
+        lines.offsets[l] = (first + grd_least(l, count - 1)) * step;
     return lines;
 }
 
@@ -130,10 +131,14 @@ static void transform_rows(int64_t begin, int64_t end, void *context)
     }
 }
 
+static int64_t block_bytes(const struct grd_fft_node *node)
+{
+    return grd_fft_lanes_bytes(node->row, grd_greatest(node->b, grd_fft_lanes_room(node->rows)));
+}
+
 static int64_t turned_bytes(const struct grd_fft_node *node)
 {
-    const struct grd_fft_row *row = node->row;
-    return blocks_of(node->a, row->lanes) * grd_fft_lanes_bytes(row, grd_greatest(node->b, grd_fft_lanes_room(node->rows)));
+    return blocks_of(node->a, node->row->lanes) * block_bytes(node);
 }
 
 static void line_as_matrix(const struct grd_fft_node *node, const struct grd_fft_line *from, const struct grd_fft_line *to, int64_t limit,
@@ -146,12 +151,12 @@ static void line_as_matrix(const struct grd_fft_node *node, const struct grd_fft
                        .limit = limit,
                        .scale = scale,
                        .turned = scratch,
-                       .block = turned_bytes(node) / rows,
+                       .block = block_bytes(node),
                        .work = scratch + turned_bytes(node),
                        .work_bytes = work_bytes(node)};
-    m.grain = blocks_of(columns, pieces);
+    m.grain = (columns + pieces - 1) / pieces;
     grd_parallel_for(0, columns, m.grain, transform_columns, &m);
-    m.grain = blocks_of(rows, pieces);
+    m.grain = (rows + pieces - 1) / pieces;
     grd_parallel_for(0, rows, m.grain, transform_rows, &m);
 }
 

@@ -63,15 +63,13 @@ INLINE pair root_at(const lane *w, int64_t distance)
 
 /* ---- Lines to lanes and back --------------------------------------------------------------------------------------------------------- */
 
-/* True if line l begins l * step after the first one, in all lanes. */
-INLINE bool are_neighbours(const struct grd_fft_lines *lines, int64_t step)
+/* How many lines from line `first` on begin `step` after the one before. */
+INLINE int64_t neighbours_from(const struct grd_fft_lines *lines, int64_t first, int64_t step)
 {
-    if (lines->count != LANES)
-        return false;
-    bool found = true;
-    for (int l = 1; l < LANES; l++)
-        found &= lines->offsets[l] == lines->offsets[0] + l * step;
-    return found;
+    int64_t count = 1;
+    while (first + count < lines->count && lines->offsets[first + count] == lines->offsets[first] + count * step)
+        count++;
+    return count;
 }
 
 /* Complex lines whose parts lie side by side, in either order: `ret_data` is the first of both. */
@@ -83,115 +81,123 @@ INLINE bool are_interleaved(const struct grd_fft_lines *lines, bool *ret_is_exch
     return im != NULL && (re + 1 == im || im + 1 == re);
 }
 
-static void take_one_by_one(const struct grd_fft_lines *from, int64_t n, lane *to)
+/* n rows of lanes from lines of n numbers that follow each other. Of complex lines these are both parts in turn; where these are exchanged, so are the rows. */
+static void take_turned(const struct grd_fft_lines *from, const lane *data, int64_t n, int64_t step, bool is_exchanged, lane *to)
 {
-    const lane *const re = (const lane *)from->re, *const im = (const lane *)from->im;
-    memset(to, 0, (size_t)(n * 2 * LANES) * sizeof *to);
-    for (int64_t l = 0; l < from->count; l++)
-        for (int64_t k = 0; k < n; k++) {
-            to[2 * LANES * k + l] = re[from->offsets[l] + k * from->element];
-            if (im != NULL)
-                to[2 * LANES * k + LANES + l] = im[from->offsets[l] + k * from->element];
-        }
-}
-
-/* n rows of lanes from lines of n numbers that follow each other; of complex lines these are both parts in turn. */
-INLINE int64_t take_turned(const struct grd_fft_lines *from, const lane *data, int64_t n, int64_t step, lane *to)
-{
-    int64_t k = 0;
-    for (; k + LANES <= n; k += LANES) {
-        vector v[LANES];
-        UNROLLED for (int l = 0; l < LANES; l++) v[l] = load_vector(data + from->offsets[l] + k);
-        transpose_lanes(v);
-        UNROLLED for (int l = 0; l < LANES; l++) * (vector *)(to + (k + l) * step) = v[l];
-    }
-    for (int64_t first = k; first < n; first++)
+    const int64_t swap = is_exchanged ? step : 0;
+    for (int64_t k = 0; k < n && n < LANES; k++)
         for (int l = 0; l < LANES; l++)
-            to[first * step + l] = data[from->offsets[l] + first];
-    return k;
-}
-
-static void exchange_parts(int64_t n, lane *data)
-{
-    for (int64_t k = 0; k < n; k++) {
-        const pair x = load_pair(data + 2 * LANES * k);
-        store_pair(data + 2 * LANES * k, (pair){x.im, x.re});
+            to[k * step + (k % 2 ? -swap : swap) + l] = data[from->offsets[l] + k];
+    for (int64_t k = 0; k < n && n >= LANES; k += LANES) {
+        const int64_t first = at_most(k, n - LANES); /* the last ones overlap those before */
+        lane *row = to + first * step;
+        vector v[LANES];
+        UNROLLED for (int l = 0; l < LANES; l++) v[l] = load_vector(data + from->offsets[l] + first);
+        transpose_lanes(v);
+        UNROLLED for (int i = 0; i < LANES; i++, row += step) * (vector *)(row + (i % 2 ? -swap : swap)) = v[i];
     }
 }
 
-INLINE void take_interleaved(int64_t n, const lane *data, int64_t element, bool is_exchanged, lane *to)
+/* n elements of `count` lines side by side, at most a vector of them. */
+INLINE void take_interleaved(int64_t n, const lane *data, int64_t element, int64_t count, bool is_exchanged, lane *to)
 {
-    for (int64_t k = 0; k < n; k++) {
-        const vector x = load_vector(data + k * element), y = load_vector(data + k * element + LANES);
-        const pair z = {evens(x, y), odds(x, y)};
-        store_pair(to + 2 * LANES * k, is_exchanged ? (pair){z.im, z.re} : z);
+    const lane_mask all = first_lanes(count), low = first_lanes(at_most(2 * count, LANES)),
+                    high = first_lanes(2 * count - at_most(2 * count, LANES));
+    for (int64_t k = 0; k < n; k++, data += element, to += 2 * LANES) {
+        const bool is_full = count == LANES;
+        const vector x = is_full ? load_vector(data) : load_lanes(data, low),
+                     y = is_full ? load_vector(data + LANES) : load_lanes(data + LANES, high);
+        const vector even = evens(x, y), odd = odds(x, y);
+        if (is_full) {
+            store_pair(to, is_exchanged ? (pair){odd, even} : (pair){even, odd});
+        } else {
+            store_lanes(to, all, is_exchanged ? odd : even);
+            store_lanes(to + LANES, all, is_exchanged ? even : odd);
+        }
+    }
+}
+
+/* The same of lines whose parts lie apart, or which have one. */
+static void take_parts(int64_t n, const lane *re, const lane *im, int64_t element, int64_t count, lane *to)
+{
+    const lane_mask all = first_lanes(count);
+    for (int64_t k = 0; k < n; k++, to += 2 * LANES) {
+        store_lanes(to, all, load_lanes(re + k * element, all));
+        if (im != NULL)
+            store_lanes(to + LANES, all, load_lanes(im + k * element, all));
     }
 }
 
 static void take(const struct grd_fft_lines *from, int64_t n, char *data)
 {
-    lane *const to = (lane *)data, *parts;
-    const lane *const re = (const lane *)from->re, *const im = (const lane *)from->im;
+    lane *const to = (lane *)data, *const re = (lane *)from->re, *const im = (lane *)from->im, *parts;
     bool is_exchanged;
-    if (are_interleaved(from, &is_exchanged, &parts)) {
-        if (are_neighbours(from, 2)) {
-            take_interleaved(n, parts + from->offsets[0], from->element, is_exchanged, to);
-            return;
-        }
-        if (from->count == LANES && from->element == 2) {
-            take_turned(from, parts, 2 * n, LANES, to);
-            if (is_exchanged)
-                exchange_parts(n, to);
-            return;
-        }
+    const bool is_interleaved = are_interleaved(from, &is_exchanged, &parts);
+    if (is_interleaved && from->element == 2) {
+        take_turned(from, parts, 2 * n, LANES, is_exchanged, to);
+        return;
     }
-    if (are_neighbours(from, 1)) {
-        for (int64_t k = 0; k < n; k++) {
-            const int64_t at = from->offsets[0] + k * from->element;
-            store_pair(to + 2 * LANES * k, (pair){load_vector(re + at), im != NULL ? load_vector(im + at) : (vector){0}});
-        }
-    } else if (im == NULL && from->count == LANES && from->element == 1) {
-        take_turned(from, re, n, 2 * LANES, to);
+    if (im == NULL && from->element == 1) {
+        take_turned(from, re, n, 2 * LANES, false, to);
         for (int64_t k = 0; k < n; k++)
             *(vector *)(to + 2 * LANES * k + LANES) = (vector){0};
-    } else {
-        take_one_by_one(from, n, to);
+        return;
+    }
+    if (from->count < LANES || im == NULL)
+        memset(to, 0, (size_t)(n * 2 * LANES) * sizeof *to);
+    for (int64_t l = 0, count; l < from->count; l += count) {
+        const int64_t at = from->offsets[l];
+        count = neighbours_from(from, l, is_interleaved ? 2 : 1);
+        if (!is_interleaved)
+            take_parts(n, re + at, im != NULL ? im + at : NULL, from->element, count, to + l);
+        else if (count == LANES)
+            take_interleaved(n, parts + at, from->element, LANES, is_exchanged, to);
+        else
+            take_interleaved(n, parts + at, from->element, count, is_exchanged, to + l);
     }
 }
 
-static void put_one_by_one(const lane *from, int64_t n, lane scale, const struct grd_fft_lines *to)
+/* The inverse of take_turned, with a scale. */
+static void put_turned(const lane *from, int64_t n, int64_t step, bool is_exchanged, lane scale, lane *data, const struct grd_fft_lines *to)
 {
-    lane *const re = (lane *)to->re, *const im = (lane *)to->im;
-    for (int64_t l = 0; l < to->count; l++)
-        for (int64_t k = 0; k < n; k++) {
-            re[to->offsets[l] + k * to->element] = from[2 * LANES * k + l] * scale;
-            if (im != NULL)
-                im[to->offsets[l] + k * to->element] = from[2 * LANES * k + LANES + l] * scale;
-        }
-}
-
-/* The inverse of take_turned, with a scale; rows of lanes that are exchanged are those of the two parts of an element. */
-INLINE void put_turned(const lane *from, int64_t n, int64_t step, bool is_exchanged, lane scale, lane *data, const struct grd_fft_lines *to)
-{
-    int64_t k = 0;
-    for (; k + LANES <= n; k += LANES) {
+    const int64_t swap = is_exchanged ? step : 0;
+    for (int64_t k = 0; k < n && n < LANES; k++)
+        for (int l = 0; l < to->count; l++)
+            data[to->offsets[l] + k] = from[k * step + (k % 2 ? -swap : swap) + l] * scale;
+    for (int64_t k = 0; k < n && n >= LANES; k += LANES) {
+        const int64_t first = at_most(k, n - LANES);
+        const lane *row = from + first * step;
         vector v[LANES];
-        UNROLLED for (int l = 0; l < LANES; l++) v[l] = *(const vector *)(from + (is_exchanged ? (k + l) ^ 1 : k + l) * step) * scale;
+        UNROLLED for (int i = 0; i < LANES; i++, row += step) v[i] = *(const vector *)(row + (i % 2 ? -swap : swap)) * scale;
         transpose_lanes(v);
-        UNROLLED for (int l = 0; l < LANES; l++) store_vector(data + to->offsets[l] + k, v[l]);
+        UNROLLED for (int l = 0; l < LANES; l++) if (l < to->count) store_vector(data + to->offsets[l] + first, v[l]);
     }
-    for (; k < n; k++)
-        for (int l = 0; l < LANES; l++)
-            data[to->offsets[l] + k] = from[(is_exchanged ? k ^ 1 : k) * step + l] * scale;
 }
 
-INLINE void put_interleaved(const lane *from, int64_t n, lane scale, int64_t element, bool is_exchanged, lane *data)
+INLINE void put_interleaved(const lane *from, int64_t n, lane scale, int64_t element, int64_t count, bool is_exchanged, lane *data)
 {
-    for (int64_t k = 0; k < n; k++) {
-        const pair x = load_pair(from + 2 * LANES * k);
-        const vector first = (is_exchanged ? x.im : x.re) * scale, second = (is_exchanged ? x.re : x.im) * scale;
-        store_vector(data + k * element, low_pairs(first, second));
-        store_vector(data + k * element + LANES, high_pairs(first, second));
+    const lane_mask low = first_lanes(at_most(2 * count, LANES)), high = first_lanes(2 * count - at_most(2 * count, LANES));
+    for (int64_t k = 0; k < n; k++, from += 2 * LANES, data += element) {
+        const vector re = load_vector(from) * scale, im = load_vector(from + LANES) * scale;
+        const vector first = is_exchanged ? im : re, second = is_exchanged ? re : im;
+        const vector x = low_pairs(first, second), y = high_pairs(first, second);
+        if (count == LANES) {
+            store_vector(data, x);
+            store_vector(data + LANES, y);
+        } else {
+            store_lanes(data, low, x);
+            store_lanes(data + LANES, high, y);
+        }
+    }
+}
+
+static void put_parts(const lane *from, int64_t n, lane scale, int64_t element, int64_t count, lane *re, lane *im)
+{
+    const lane_mask all = first_lanes(count);
+    for (int64_t k = 0; k < n; k++, from += 2 * LANES) {
+        store_lanes(re + k * element, all, load_vector(from) * scale);
+        if (im != NULL)
+            store_lanes(im + k * element, all, load_vector(from + LANES) * scale);
     }
 }
 
@@ -200,28 +206,24 @@ static void put(const char *data, int64_t n, double factor, const struct grd_fft
     const lane *const from = (const lane *)data, scale = (lane)factor;
     lane *const re = (lane *)to->re, *const im = (lane *)to->im, *parts;
     bool is_exchanged;
-    if (are_interleaved(to, &is_exchanged, &parts)) {
-        if (are_neighbours(to, 2)) {
-            put_interleaved(from, n, scale, to->element, is_exchanged, parts + to->offsets[0]);
-            return;
-        }
-        if (to->count == LANES && to->element == 2) {
-            put_turned(from, 2 * n, LANES, is_exchanged, scale, parts, to);
-            return;
-        }
+    const bool is_interleaved = are_interleaved(to, &is_exchanged, &parts);
+    if (is_interleaved && to->element == 2) {
+        put_turned(from, 2 * n, LANES, is_exchanged, scale, parts, to);
+        return;
     }
-    if (are_neighbours(to, 1)) {
-        for (int64_t k = 0; k < n; k++) {
-            const int64_t at = to->offsets[0] + k * to->element;
-            const pair x = load_pair(from + 2 * LANES * k);
-            store_vector(re + at, x.re * scale);
-            if (im != NULL)
-                store_vector(im + at, x.im * scale);
-        }
-    } else if (im == NULL && to->count == LANES && to->element == 1) {
+    if (im == NULL && to->element == 1) {
         put_turned(from, n, 2 * LANES, false, scale, re, to);
-    } else {
-        put_one_by_one(from, n, scale, to);
+        return;
+    }
+    for (int64_t l = 0, count; l < to->count; l += count) {
+        const int64_t at = to->offsets[l];
+        count = neighbours_from(to, l, is_interleaved ? 2 : 1);
+        if (!is_interleaved)
+            put_parts(from + l, n, scale, to->element, count, re + at, im != NULL ? im + at : NULL);
+        else if (count == LANES)
+            put_interleaved(from, n, scale, to->element, LANES, is_exchanged, parts + at);
+        else
+            put_interleaved(from + l, n, scale, to->element, count, is_exchanged, parts + at);
     }
 }
 
