@@ -19,7 +19,8 @@ enum {
     NEAR_BYTES = 1 << 15,    /* of lines in lanes, which stay in the nearest cache */
     SHARED_LINE = 1 << 14,   /* elements of a line that are worth several threads */
     PIECE_WORK = 1 << 14,    /* elements that are worth a piece */
-    PIECES_OF_THREAD = 4
+    PIECES_OF_THREAD = 4,
+    BLOCK_BYTES = 1 << 19 /* of what is transformed along several dims at a time, which stays in the cache of a core */
 };
 
 enum direction {
@@ -51,6 +52,9 @@ struct request {
     int64_t n; /* along the last dim */
     int64_t normalization;
     struct step *steps;
+    int64_t items, block; /* what lies along the dims is an item; all steps are done for a block of items after the other */
+    int64_t tasks;        /* to which the blocks go */
+    int64_t task_bytes;
 };
 
 /* ---- Plans ----------------------------------------------------------------------------------------------------------------------------- */
@@ -288,6 +292,53 @@ static bool add_others(struct request *r, grd_tensor *from, grd_tensor *to)
     return is_right;
 }
 
+/* The dims that the lines of a step lie along, larger strides first; returns how many. */
+static int order_of(const struct step *s, uint8_t ret_order[GRD_MAX_DIMS])
+{
+    int n = 0;
+    for (int d = 0; d < s->to->ndim; d++)
+        if (d != s->dim && s->to->sizes[d] > 1)
+            ret_order[n++] = (uint8_t)d;
+    sort_by_stride(s->from->strides, ret_order, n);
+    return n;
+}
+
+/* True if the lines of each step come item by item, in the same order. */
+static bool come_by_items(const struct request *r)
+{
+    uint8_t first[GRD_MAX_DIMS], order[GRD_MAX_DIMS];
+    int n = 0;
+    for (int left = order_of(r->steps, first); n < left && memchr(r->dims, first[n], (size_t)r->ndims) == NULL;)
+        n++;
+    int64_t items = 1;
+    for (int i = 0; i < n; i++)
+        items *= r->steps->to->sizes[first[i]];
+    bool is_same = items == r->items;
+    for (int i = 1; i < r->nsteps; i++)
+        is_same = is_same && order_of(&r->steps[i], order) >= n && memcmp(first, order, (size_t)n) == 0;
+    return is_same;
+}
+
+/* Takes the items block by block, if this is more than one and keeps all threads busy. */
+static void divide(struct request *r, int64_t numel, int64_t itemsize)
+{
+    const int threads = grd_num_threads();
+    int64_t elements = 1;
+    for (int i = 0; i < r->ndims; i++)
+        elements *= r->steps->to->sizes[r->dims[i]];
+    r->items = numel / elements;
+    r->block = grd_greatest(1, BLOCK_BYTES / (elements * itemsize));
+    r->tasks = 1;
+    const int64_t blocks = (r->items + r->block - 1) / r->block;
+    if (r->nsteps < 2 || (threads > 1 && blocks < 2 * threads) || !come_by_items(r)) {
+        r->block = r->items;
+    } else if (blocks > 1) {
+        r->tasks = pieces_of((double)numel, blocks);
+        for (int i = 0; i < r->nsteps; i++)
+            r->steps[i].pieces = 1;
+    }
+}
+
 static bool prepare(struct grd_plan *p)
 {
     struct request *r = (struct request *)p->state;
@@ -310,9 +361,11 @@ static bool prepare(struct grd_plan *p)
         elements *= (double)to->sizes[r->dims[i]];
     if (r->normalization != 0)
         r->steps[r->nsteps - 1].scale = r->normalization == 1 ? 1 / sqrt(elements) : 1 / elements;
+    divide(r, r->steps->to->numel, r->steps->to->itemsize);
     for (int i = 0; i < r->nsteps; i++)
         bytes = fmax(bytes, (double)r->steps[i].piece_bytes * (double)r->steps[i].pieces);
-    grd_plan_scratch(p, bytes);
+    r->task_bytes = (int64_t)bytes;
+    grd_plan_scratch(p, bytes * (double)r->tasks);
     return true;
 }
 
@@ -324,8 +377,8 @@ struct lines {
     const struct grd_fft_row *row;
     int ndim;
     int64_t sizes[GRD_MAX_DIMS], from[GRD_MAX_DIMS], to[GRD_MAX_DIMS];
-    struct grd_fft_line source, result; /* the first line on both sides */
-    int64_t itemsize, grain;
+    struct grd_fft_line source, result;  /* the first line on both sides */
+    int64_t itemsize, begin, end, grain; /* the lines that are transformed, and how many or how many groups a piece has */
     char *scratch;
 };
 
@@ -349,17 +402,13 @@ static struct grd_fft_line paired(struct grd_fft_line line, int64_t itemsize)
 static void open_lines(struct lines *l, const struct step *s, char *scratch)
 {
     uint8_t order[GRD_MAX_DIMS];
-    int n = 0;
+    const int n = order_of(s, order);
     l->step = s;
     l->row = s->node->row;
     l->itemsize = s->to->itemsize / parts_of(s->to);
     l->scratch = scratch;
     l->source = first_line(s->from, s->dim, l->itemsize);
     l->result = first_line(s->to, s->dim, l->itemsize);
-    for (int d = 0; d < s->to->ndim; d++)
-        if (d != s->dim && s->to->sizes[d] > 1)
-            order[n++] = (uint8_t)d;
-    sort_by_stride(s->from->strides, order, n);
     l->ndim = 0;
     for (int i = 0; i < n; i++) {
         const int64_t size = s->to->sizes[order[i]], from = s->from->strides[order[i]] * parts_of(s->from),
@@ -450,7 +499,7 @@ static void lanes_task(int64_t begin, int64_t end, void *context)
     const int64_t lanes = l->row->lanes;
     char *const data = l->scratch + begin / l->grain * l->step->piece_bytes;
     for (int64_t i = begin; i < end; i++)
-        transform_in_lanes(l, i * lanes, grd_least(lanes, l->step->lines - i * lanes), data, data + l->step->piece_bytes / 2);
+        transform_in_lanes(l, l->begin + i * lanes, grd_least(lanes, l->end - l->begin - i * lanes), data, data + l->step->piece_bytes / 2);
 }
 
 static struct grd_fft_line moved(struct grd_fft_line line, int64_t bytes)
@@ -492,21 +541,45 @@ static void lines_task(int64_t begin, int64_t end, void *context)
 {
     const struct lines *l = context;
     for (int64_t i = begin; i < end; i++)
-        transform_line(l, i, l->scratch + begin / l->grain * l->step->piece_bytes);
+        transform_line(l, l->begin + i, l->scratch + begin / l->grain * l->step->piece_bytes);
 }
 
-static void run_step(const struct step *s, char *scratch)
+static void run_step(const struct step *s, int64_t begin, int64_t end, char *scratch)
 {
     struct lines l;
     open_lines(&l, s, scratch);
-    const int64_t tasks = s->in_lanes ? (s->lines + l.row->lanes - 1) / l.row->lanes : s->lines;
+    l.begin = begin;
+    l.end = end;
+    const int64_t lines = end - begin, tasks = s->in_lanes ? (lines + l.row->lanes - 1) / l.row->lanes : lines;
     l.grain = (tasks + s->pieces - 1) / s->pieces;
     grd_parallel_for(0, tasks, l.grain, s->in_lanes ? lanes_task : lines_task, &l);
+}
+
+struct blocks {
+    const struct request *request;
+    int64_t grain;
+    char *scratch;
+};
+
+static void blocks_task(int64_t begin, int64_t end, void *context)
+{
+    const struct blocks *b = context;
+    const struct request *r = b->request;
+    for (int64_t i = begin; i < end; i++)
+        for (int k = 0; k < r->nsteps; k++) {
+            const struct step *s = &r->steps[k];
+            const int64_t lines = s->lines / r->items;
+            run_step(s, i * r->block * lines, grd_least(r->items, (i + 1) * r->block) * lines,
+                     b->scratch + begin / b->grain * r->task_bytes);
+        }
 }
 
 void run_fft(const struct grd_plan *p)
 {
     const struct request *r = (const struct request *)p->state;
-    for (int i = 0; i < r->nsteps; i++)
-        run_step(&r->steps[i], p->scratch);
+    if (r->nsteps == 0)
+        return;
+    const int64_t blocks = (r->items + r->block - 1) / r->block;
+    struct blocks b = {.request = r, .grain = (blocks + r->tasks - 1) / r->tasks, .scratch = p->scratch};
+    grd_parallel_for(0, blocks, b.grain, blocks_task, &b);
 }

@@ -72,6 +72,22 @@ def test_many_dimensions_and_strides(dtype):
             check(gradus.fft.irfftn(view, dim=dims, norm="forward"), np.fft.irfftn(wide, axes=dims, norm="forward"), dtype)
 
 
+@pytest.mark.parametrize("dtype", list(TOLERANCE))
+def test_images_in_blocks(dtype):
+    """So many that not all stay in the cache together, and a block of them that is not full."""
+    x = numbers((7, 2, 60, 171), dtype)
+    before = gradus.get_num_threads()
+    for view, array in ((gradus.from_numpy(x), x), (gradus.from_numpy(x).transpose(0, 1), x.transpose(1, 0, 2, 3)), (gradus.from_numpy(x).transpose(1, 2), x.transpose(0, 2, 1, 3))):
+        wide, found = array.astype(np.complex128), []
+        for threads in (1, 2):
+            gradus.set_num_threads(threads)
+            found.append((gradus.fft.fft2(view), gradus.fft.ifft2(view, norm="forward"), gradus.fft.rfft2(view.real), gradus.fft.irfft2(view, norm="forward")))
+        gradus.set_num_threads(before)
+        for one, two, expected in zip(*found, (np.fft.fft2(wide), np.fft.ifft2(wide, norm="forward"), np.fft.rfft2(wide.real), np.fft.irfft2(wide, norm="forward"))):
+            check(one, expected, dtype)
+            assert one.resolve_conj().numpy().tobytes() == two.resolve_conj().numpy().tobytes()
+
+
 def test_flipped_lines():
     x = numbers((3, 40), "complex128")
     check(gradus.fft.fft(gradus.from_numpy(x[:, ::-1].copy()).flip(1)), np.fft.fft(x), "complex128")
