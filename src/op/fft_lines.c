@@ -81,16 +81,16 @@ static int64_t work_bytes(const struct grd_fft_node *node)
     return grd_fft_lanes_bytes(node->row, grd_greatest(grd_fft_lanes_room(node->columns), grd_fft_lanes_room(node->rows)));
 }
 
-static struct grd_fft_lines lines_of(const struct grd_fft_line *line, int64_t element, int64_t step, int64_t first, int64_t count)
+/* Written where they are read: a copy would wait for what was written in smaller parts. */
+static void set_lines(struct grd_fft_lines *lines, const struct grd_fft_line *line, int64_t element, int64_t step, int64_t first,
+                      int64_t count)
 {
-    struct grd_fft_lines lines;
-    lines.re = line->re;
-    lines.im = line->im;
-    lines.element = element;
-    lines.count = count;
+    lines->re = line->re;
+    lines->im = line->im;
+    lines->element = element;
+    lines->count = count;
     for (int64_t l = 0; l < GRD_FFT_MOST_LANES; l++)
-        lines.offsets[l] = (first + grd_least(l, count - 1)) * step;
-    return lines;
+        lines->offsets[l] = (first + grd_least(l, count - 1)) * step;
 }
 
 static void transform_columns(int64_t begin, int64_t end, void *context)
@@ -101,8 +101,8 @@ static void transform_columns(int64_t begin, int64_t end, void *context)
     const int64_t lanes = row->lanes, element = m->from->element, factors = grd_fft_lanes_bytes(row, node->a);
     char *const work = m->work + begin / m->grain * 2 * m->work_bytes;
     for (int64_t i = begin; i < end; i++) {
-        const struct grd_fft_lines columns =
-            lines_of(m->from, node->b * element, element, i * lanes, grd_least(lanes, node->b - i * lanes));
+        struct grd_fft_lines columns;
+        set_lines(&columns, m->from, node->b * element, element, i * lanes, grd_least(lanes, node->b - i * lanes));
         row->take(&columns, node->a, work);
         const char *const made = grd_fft_lanes(node->columns, work, work + m->work_bytes);
         row->turn(node->a, made, node->factors + i * factors, m->turned + i * lanes * 2 * lanes * item_bytes(row), m->block);
@@ -121,12 +121,13 @@ static void transform_rows(int64_t begin, int64_t end, void *context)
         const char *const made = grd_fft_lanes(node->rows, data, m->work + begin / m->grain * 2 * m->work_bytes);
         /* the elements that all rows of the block have, and the rest */
         const int64_t whole = grd_least(node->b, grd_greatest(0, (m->limit - first - count) / node->a + (m->limit >= first + count)));
-        const struct grd_fft_lines rows = lines_of(m->to, node->a * element, element, first, count);
+        struct grd_fft_lines rows;
+        set_lines(&rows, m->to, node->a * element, element, first, count);
         row->put(made, whole, m->scale, &rows);
         const int64_t rest = grd_least(count, m->limit - first - whole * node->a);
         if (whole < node->b && rest > 0) {
-            const struct grd_fft_lines some = lines_of(m->to, node->a * element, element, first + whole * node->a, rest);
-            row->put(made + whole * 2 * lanes * item_bytes(row), 1, m->scale, &some);
+            set_lines(&rows, m->to, node->a * element, element, first + whole * node->a, rest);
+            row->put(made + whole * 2 * lanes * item_bytes(row), 1, m->scale, &rows);
         }
     }
 }
