@@ -10,6 +10,7 @@
  * complex64 and rounded once, small integers in 32 bits, which is the same modulo 2^bits. */
 #include "op/product.h"
 
+#include <math.h>
 #include <stdlib.h>
 
 #include "base/memory.h"
@@ -20,12 +21,14 @@
 #include "op/provider.h"
 
 enum {
-    PIECE_WORK = 1 << 21, /* multiplications worth a piece of their own */
-    PIECE_COLUMNS = 192,  /* a piece is at least that wide … */
-    PIECE_ROWS = 192,     /* … or high */
-    COLUMN_UNIT = 96,     /* every kernel's panel divides it */
-    ROW_UNIT = 8,         /* every kernel's strip divides it */
-    PACKED_SIDE = 24,     /* packed: no side is shorter … */
+    PIECE_WORK = 3 << 17, /* multiplications worth a piece of their own: four times what it takes to post a loop and to wait for its end */
+    PIECE_SIDE = 32,      /* a piece is at least that wide and high … */
+    COPIED_SIDE = 64,     /* … or that, where it copies what it reads of b */
+    BLAS_WORK = 1 << 21,  /* the same for OpenBLAS, which packs both operands once a piece */
+    BLAS_SIDE = 192,
+    COLUMN_UNIT = 32, /* two vectors of the widest, or more */
+    ROW_UNIT = 8,     /* every kernel's strip divides it */
+    PACKED_SIDE = 24, /* packed: no side is shorter … */
     PACKED_WORK = 80 * 80 * 80,
     SLAB = 4032,             /* rows and columns of a slab … */
     CONVERTED_SLAB = 1056,   /* … that has sums of its own */
@@ -73,7 +76,7 @@ bool grd_product_exists(grd_dtype dtype)
 /* How many pieces [begin, end) of a loop are worth a task. */
 static int64_t grain_of(double piece_work, double task_work)
 {
-    return piece_work >= task_work ? 1 : (int64_t)(task_work / (piece_work > 1 ? piece_work : 1)) + 1; /* there may be no work at all */
+    return piece_work >= task_work ? 1 : (int64_t)ceil(task_work / (piece_work > 1 ? piece_work : 1)); /* there may be no work at all */
 }
 
 /* ---- Operands as they lie ---------------------------------------------------------------------------------------------------------- */
@@ -141,19 +144,30 @@ static double work_of(const struct grd_product *p)
     return (double)p->g.m * (double)p->g.n * (double)(p->g.k > 0 ? p->g.k : 1);
 }
 
-/* How a product is cut. What is small stays whole: no division is worth its time. */
-static struct cut cut_product(const struct grd_product *p)
+/* Returns into how many pieces, each at least `least` long, a side is cut where that many are wanted: an even number, or one. */
+static int64_t cut_side(int64_t side, int64_t least, double wanted)
+{
+    const int64_t most = side / least, pieces = wanted < (double)most ? (int64_t)wanted : most;
+    return pieces < 2 ? 1 : pieces / 2 * 2;
+}
+
+/* Cuts a product into pieces of at least `work` multiplications and sides of at least `side`. What is small stays whole: no division is worth its time. Rows are cut first where b is read
+ * as it lies, otherwise columns: each piece copies those that it reads. */
+static struct cut cut_product(const struct grd_product *p, double work, int64_t side)
 {
     const int64_t m = p->g.m, n = p->g.n;
     struct cut cut = {.p = p, .row_pieces = 1, .column_pieces = 1, .piece_rows = m, .piece_columns = n, .multiply = multiply};
     cut.itemsize = grd_dtype_size(p->dtype);
-    double wanted = work_of(p) / PIECE_WORK;
+    const double wanted = work_of(p) / work;
     if (wanted * (double)p->batch < 2)
         return cut;
-    const int64_t most_columns = ceil_div(n, PIECE_COLUMNS), most_rows = ceil_div(m, PIECE_ROWS);
-    cut.column_pieces = wanted < 2 ? 1 : wanted < (double)most_columns ? (int64_t)wanted : most_columns;
-    wanted /= (double)cut.column_pieces;
-    cut.row_pieces = wanted < 2 ? 1 : wanted < (double)most_rows ? (int64_t)wanted : most_rows;
+    if (p->g.b_col == 1) {
+        cut.row_pieces = cut_side(m, side, wanted);
+        cut.column_pieces = cut_side(n, side, wanted / (double)cut.row_pieces);
+    } else {
+        cut.column_pieces = cut_side(n, side, wanted);
+        cut.row_pieces = cut_side(m, side, wanted / (double)cut.column_pieces);
+    }
     cut.piece_columns = round_up(ceil_div(n, cut.column_pieces), COLUMN_UNIT);
     cut.piece_rows = round_up(ceil_div(m, cut.row_pieces), ROW_UNIT);
     cut.column_pieces = ceil_div(n, cut.piece_columns);
@@ -173,7 +187,7 @@ static void run_cut(struct cut *cut)
 
 static void run_direct(const struct grd_product *p)
 {
-    struct cut cut = cut_product(p);
+    struct cut cut = cut_product(p, PIECE_WORK, p->g.b_col == 1 ? PIECE_SIDE : COPIED_SIDE);
     if (p->g.c_col == 1 && grd_scalar_is_one(p->g.alpha) && (grd_scalar_is_zero(p->g.beta) || grd_scalar_is_one(p->g.beta)))
         cut.small = grd_product_small(p->dtype, p->g.m, p->g.n, p->g.k);
     run_cut(&cut);
@@ -184,7 +198,7 @@ static void run_direct(const struct grd_product *p)
 static bool blas_wins(const struct grd_plan *plan)
 {
     const struct grd_product *p = grd_product_of(plan);
-    const struct cut cut = cut_product(p);
+    const struct cut cut = cut_product(p, BLAS_WORK, BLAS_SIDE);
     return grd_blas_worth(p->dtype, grd_least(p->g.m, cut.piece_rows), grd_least(p->g.n, cut.piece_columns), p->g.k);
 }
 
@@ -195,7 +209,7 @@ static bool blas_serves(const struct grd_plan *plan)
 
 static void run_blas(const struct grd_plan *plan)
 {
-    struct cut cut = cut_product(grd_product_of(plan));
+    struct cut cut = cut_product(grd_product_of(plan), BLAS_WORK, BLAS_SIDE);
     cut.multiply = multiply_blas;
     run_cut(&cut);
 }
@@ -222,7 +236,8 @@ static bool is_packed(const struct grd_product *p)
     const int64_t m = p->g.m, n = p->g.n, k = p->g.k;
     if (grd_product_dtype(p->dtype) != p->dtype)
         return true;
-    return m >= PACKED_SIDE && n >= PACKED_SIDE && k >= PACKED_SIDE && (double)m * (double)n * (double)k >= PACKED_WORK;
+    const struct grd_product_kernels *kernels = kernels_of(p->dtype);
+    return m >= PACKED_SIDE && n >= PACKED_SIDE && k >= PACKED_SIDE && work_of(p) > (k < kernels->depth ? kernels->direct_work : PACKED_WORK);
 }
 
 static struct packed plan_packed(const struct grd_product *p)
