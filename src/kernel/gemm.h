@@ -67,7 +67,8 @@ struct grd_product_kernels {
     grd_pack_kernel *pack;
     grd_dot_kernel *dot;
     grd_add_rows_kernel *add_rows;
-    int direct_work;                     /* up to as many multiplications of less than `depth`, packing takes longer than it saves */
+    /* Up to as many multiplications, of less than `depth` rows of b that are contiguous, packing takes longer than it saves. */
+    int direct_work;
     grd_small_gemm_kernel *small;        /* NULL: none */
     int small_work;                      /* the most multiplications it is for */
     grd_small_triangle_kernel *triangle; /* NULL: none */

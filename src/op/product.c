@@ -24,8 +24,8 @@ enum {
     PIECE_WORK = 3 << 17, /* multiplications worth a piece of their own: four times what it takes to post a loop and to wait for its end */
     PIECE_SIDE = 32,      /* a piece is at least that wide and high … */
     COPIED_SIDE = 64,     /* … or that, where it copies what it reads of b */
-    BLAS_WORK = 1 << 21,  /* the same for OpenBLAS, which packs both operands once a piece */
-    BLAS_SIDE = 192,
+    LARGE_WORK = 1 << 21, /* the same of thin products, which read as much as they multiply, and of OpenBLAS, which packs each piece */
+    LARGE_SIDE = 192,
     COLUMN_UNIT = 32, /* two vectors of the widest, or more */
     ROW_UNIT = 8,     /* every kernel's strip divides it */
     PACKED_SIDE = 24, /* packed: no side is shorter … */
@@ -144,6 +144,12 @@ static double work_of(const struct grd_product *p)
     return (double)p->g.m * (double)p->g.n * (double)(p->g.k > 0 ? p->g.k : 1);
 }
 
+/* True if rows of b are contiguous: direct kernels read them as they lie, otherwise copies of them. */
+static bool reads_rows(const struct grd_product *p)
+{
+    return p->g.b_col == 1;
+}
+
 /* Returns into how many pieces, each at least `least` long, a side is cut where that many are wanted: an even number, or one. */
 static int64_t cut_side(int64_t side, int64_t least, double wanted)
 {
@@ -151,8 +157,8 @@ static int64_t cut_side(int64_t side, int64_t least, double wanted)
     return pieces < 2 ? 1 : pieces / 2 * 2;
 }
 
-/* Cuts a product into pieces of at least `work` multiplications and sides of at least `side`. What is small stays whole: no division is worth its time. Rows are cut first where b is read
- * as it lies, otherwise columns: each piece copies those that it reads. */
+/* Cuts a product into pieces of at least `work` multiplications and sides of at least `side`. What is small stays whole: no division is
+ * worth its time. Rows are cut first where b is read as it lies, otherwise columns: each piece copies those that it reads. */
 static struct cut cut_product(const struct grd_product *p, double work, int64_t side)
 {
     const int64_t m = p->g.m, n = p->g.n;
@@ -161,7 +167,7 @@ static struct cut cut_product(const struct grd_product *p, double work, int64_t 
     const double wanted = work_of(p) / work;
     if (wanted * (double)p->batch < 2)
         return cut;
-    if (p->g.b_col == 1) {
+    if (reads_rows(p)) {
         cut.row_pieces = cut_side(m, side, wanted);
         cut.column_pieces = cut_side(n, side, wanted / (double)cut.row_pieces);
     } else {
@@ -187,7 +193,8 @@ static void run_cut(struct cut *cut)
 
 static void run_direct(const struct grd_product *p)
 {
-    struct cut cut = cut_product(p, PIECE_WORK, p->g.b_col == 1 ? PIECE_SIDE : COPIED_SIDE);
+    const bool thin = p->g.m < PACKED_SIDE || p->g.n < PACKED_SIDE;
+    struct cut cut = cut_product(p, thin ? LARGE_WORK : PIECE_WORK, thin ? LARGE_SIDE : reads_rows(p) ? PIECE_SIDE : COPIED_SIDE);
     if (p->g.c_col == 1 && grd_scalar_is_one(p->g.alpha) && (grd_scalar_is_zero(p->g.beta) || grd_scalar_is_one(p->g.beta)))
         cut.small = grd_product_small(p->dtype, p->g.m, p->g.n, p->g.k);
     run_cut(&cut);
@@ -198,7 +205,7 @@ static void run_direct(const struct grd_product *p)
 static bool blas_wins(const struct grd_plan *plan)
 {
     const struct grd_product *p = grd_product_of(plan);
-    const struct cut cut = cut_product(p, BLAS_WORK, BLAS_SIDE);
+    const struct cut cut = cut_product(p, LARGE_WORK, LARGE_SIDE);
     return grd_blas_worth(p->dtype, grd_least(p->g.m, cut.piece_rows), grd_least(p->g.n, cut.piece_columns), p->g.k);
 }
 
@@ -209,7 +216,7 @@ static bool blas_serves(const struct grd_plan *plan)
 
 static void run_blas(const struct grd_plan *plan)
 {
-    struct cut cut = cut_product(grd_product_of(plan), BLAS_WORK, BLAS_SIDE);
+    struct cut cut = cut_product(grd_product_of(plan), LARGE_WORK, LARGE_SIDE);
     cut.multiply = multiply_blas;
     run_cut(&cut);
 }
@@ -237,7 +244,8 @@ static bool is_packed(const struct grd_product *p)
     if (grd_product_dtype(p->dtype) != p->dtype)
         return true;
     const struct grd_product_kernels *kernels = kernels_of(p->dtype);
-    return m >= PACKED_SIDE && n >= PACKED_SIDE && k >= PACKED_SIDE && work_of(p) > (k < kernels->depth ? kernels->direct_work : PACKED_WORK);
+    const int most = k >= kernels->depth ? PACKED_WORK : reads_rows(p) ? kernels->direct_work : kernels->direct_work / 4;
+    return m >= PACKED_SIDE && n >= PACKED_SIDE && k >= PACKED_SIDE && work_of(p) > most;
 }
 
 static struct packed plan_packed(const struct grd_product *p)

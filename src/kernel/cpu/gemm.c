@@ -21,7 +21,7 @@ enum {
     /* … and of a packed one: with 512 bits read from the second-level cache, with fewer, which ask for more of it, from the first one. */
     PACKED_DEPTH = (VECTOR_BYTES == 64 ? 512 : 256) / PARTS,
     /* The side of the largest matrices that direct() multiplies sooner than they are packed: wide vectors ask for the least of the second-level cache. */
-    DIRECT_SIDE = PARTS == 2 ? 80 : VECTOR_BYTES == 64 ? 256 : 128,
+    DIRECT_SIDE = PARTS == 2 ? 80 : (VECTOR_BYTES == 64 ? 256 : 128),
     ROW_VECTORS = 8, /* of columns in registers where a has one row */
     RUN =
         8 /* complex products that are added up before they join the sum: their parts cancel, and a long sum rounds more than they leave */
