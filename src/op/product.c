@@ -312,18 +312,19 @@ static void pack_rows(const struct packed *s, int64_t slot, int64_t first, int64
                    s->left + slot * s->left_bytes + i * s->depth * s->size);
 }
 
-/* Items [begin, end): of each matrix first the rows of a, then the panels of b. */
+/* Items [begin, end): of each matrix the rows of a and the panels of b in turn, as evenly as may be. So a thread packs the part of either
+ * that it multiplies most often: what another one has packed comes from the caches of another processor. */
 static void pack_items(int64_t begin, int64_t end, void *context)
 {
     const struct packed *s = context;
     const struct grd_gemm *g = &s->p->g;
     const int64_t panel = s->kernels->panel, items = s->left_items + s->right_items;
     for (int64_t item = begin; item < end; item++) {
-        const int64_t slot = item / items, which = item % items;
-        if (which < s->left_items) {
-            pack_rows(s, slot, which * s->item_rows, grd_least((which + 1) * s->item_rows, s->rows));
+        const int64_t slot = item / items, which = item % items, rows_before = which * s->left_items / items;
+        if ((which + 1) * s->left_items / items > rows_before) {
+            pack_rows(s, slot, rows_before * s->item_rows, grd_least((rows_before + 1) * s->item_rows, s->rows));
         } else {
-            const int64_t j = (which - s->left_items) * panel, columns = grd_least(s->columns - j, panel);
+            const int64_t j = (which - rows_before) * panel, columns = grd_least(s->columns - j, panel);
             const char *b = g->b + ((s->matrix + slot) * s->p->b_batch + s->at * g->b_row + (s->column + j) * g->b_col) * s->itemsize;
             pack_panel(s, s->depth, columns, round_up(columns, s->kernels->lanes), b, g->b_row, g->b_col,
                        s->right + slot * s->right_bytes + j * s->depth * s->size);
@@ -399,12 +400,14 @@ static void cut_slab(struct packed *s)
     const int64_t wanted = grd_least((int64_t)(work / PACKED_PIECE_WORK), MOST_PIECES);
     if (wanted < 2)
         return;
-    /* Panels are wide: few of them are cut unevenly. Rows are cut instead where that makes smaller pieces, and b, which each of them reads, is small. */
+    /* Panels are wide: few of them are cut unevenly. Rows are cut instead, and packed by the piece, where that makes smaller pieces, and b, which each of
+     * them reads, is small. */
     const int64_t fewer_columns = round_up(ceil_div(s->columns, wanted), panel),
                   fewer_rows = round_up(ceil_div(s->piece_rows, wanted), strip);
     if (fewer_rows * s->columns < fewer_columns * s->piece_rows && s->columns * s->depth * s->size <= BLOCK_BYTES) {
         s->piece_rows = fewer_rows;
         s->row_pieces = ceil_div(s->rows, fewer_rows);
+        s->left_items = 0;
     } else {
         s->piece_columns = fewer_columns;
         s->column_pieces = ceil_div(s->columns, fewer_columns);
@@ -416,7 +419,7 @@ static void run_slab(struct packed *s)
     cut_slab(s);
     const double depth = (double)s->depth;
     const int64_t items = s->matrices * (s->left_items + s->right_items), pieces = s->matrices * s->row_pieces * s->column_pieces;
-    grd_parallel_for(0, items, grain_of(depth * s->kernels->panel, PACKED_PIECE_WORK / 16), pack_items, s);
+    grd_parallel_for(0, items, grain_of(depth * s->kernels->panel, PACKED_PIECE_WORK / 64), pack_items, s);
     grd_parallel_for(0, pieces, grain_of((double)s->piece_rows * (double)s->piece_columns * depth, PACKED_PIECE_WORK), multiply_pieces, s);
 }
 
