@@ -1,7 +1,7 @@
 /* Running a product. Provider "native" has three ways, "blas" one, all cut at points that depend on the shapes alone:
  *
  *   small    matrices of a batch, each one call of the kernel for small ones
- *   direct   small or thin: pieces of the result, each one call of the kernel that reads operands as they lie
+ *   direct   of middling size, or thin: pieces of the result, each one call of the kernel that reads operands as they lie
  *   blas     the same, each one call of OpenBLAS
  *   packed   large: for each slab (a block of rows, of columns and of k, for as many matrices as the memory holds) both operands
  *            are packed first, by all threads, then all threads multiply pieces of the slab
