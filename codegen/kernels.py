@@ -81,12 +81,14 @@ def where(categories, text):
 
 def bodies(operator, operators):
     """The scalar bodies that the entry says, as functions, each for the categories it serves. Tensors are x, y and z in them."""
-    return bodies_of(operator, operator.dtypes, operators)
+    rest = operator.dtypes - operator.block
+    text = bodies_of(operator, rest, operators)
+    return where(rest, text) if operator.block and text else text
 
 
 def bodies_of(operator, dtypes, operators):
     categories = {}
-    for category in sorted(dtypes - operator.block):
+    for category in sorted(dtypes):
         text = expression.body(operator, category, operators)
         if text is not None:
             categories.setdefault(text, set()).add(category)
@@ -175,7 +177,7 @@ def rows_file(kind, members, operators):
     for dtypes, alike in groups.items():
         functions = "".join(block(o, operators) for o in alike)
         text += f"\n#if {dtypes}\n{functions}#endif\n"
-        rows += f"#if {dtypes}\n{''.join(row(o, o.light) for o in alike)}#endif\n"
+        rows += f"#if {dtypes}\n{''.join(row(o, o.light and not o.block) for o in alike)}#endif\n"
     if halves:
         text += "#endif\n"
         rows += "#endif\n"

@@ -329,7 +329,7 @@ def read_operator(name, entry, file, lines):
             fail(f"a {kernel} kernel takes {KERNELS[kernel]} tensors", "sig")
         if "block" in entry and (kernel == "ternary" or len(args) > KERNELS[kernel]):
             fail("a body for blocks takes one tensor or two and nothing else", "block")
-        if ("light" in entry or "bits" in entry) and (len(args) > KERNELS[kernel] or entry["type"] not in ("promote", "float") or "block" in entry or {"light", "mask"} <= set(entry)):
+        if ("light" in entry or "bits" in entry) and (len(args) > KERNELS[kernel] or entry["type"] not in ("promote", "float") or {"bits", "block"} <= set(entry) or {"light", "mask"} <= set(entry)):
             fail("a kernel with loops of its own has tensors and nothing else, and its results are of their dtype", "light" if "light" in entry else "bits")
     elif "body" in entry:
         fail("body is that of a kernel", "body")

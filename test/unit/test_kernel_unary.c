@@ -152,6 +152,46 @@ static void test_double_accuracy(void **state)
             }
 }
 
+/* A root x of c modulo 2^k, c = 1 modulo 8: bit by bit, since each step leaves x^2 - c divisible by one more power of 2. */
+static uint64_t root_modulo(uint64_t c, int k)
+{
+    uint64_t x = 1;
+    for (int bit = 3; bit < k; bit++)
+        if ((x * x - c) >> bit & 1)
+            x += 1ull << (bit - 1);
+    return x;
+}
+
+/* Doubles whose square roots are nearest to the middle between two neighbours, where a root that is not exact enough is rounded to the wrong one. Where the
+ * middle is x / 2, x odd, and the root is of 53 bits, the double is (x^2 - c) / 4 with a small c, so that x^2 - c is divisible by 2^54, or 2^55. */
+static void test_roots_near_the_middle(void **state)
+{
+    (void)state;
+    double x[CHUNK];
+    int n = 0;
+    for (int64_t c = -2047; c < 2048; c += 8)
+        for (int k = 54; k <= 55; k++)
+            for (int other = 0; other < 4; other++) {
+                const uint64_t root = root_modulo((uint64_t)c, k), turned = other & 1 ? -root : root,
+                               middle = (turned + (other & 2 ? 1ull << (k - 1) : 0)) & ((1ull << k) - 1);
+                const unsigned __int128 number = ((unsigned __int128)middle * middle - (unsigned __int128)(__int128)c) >> 2;
+                if (middle >> 53 != 1 || number >> (k + 50) != 1)
+                    continue;
+                x[n++] = ldexp((double)number, -104);
+                if (n < CHUNK)
+                    continue;
+                n = 0;
+                for (int level = 0; table_of_level(level) != NULL; level++) {
+                    double y[CHUNK];
+                    call_map(&table_of_level(level)->unary[GRD_FLOAT64][GRD_UNARY_SQRT], CHUNK, (char *[]){(char *)y, (char *)x}, (int64_t[]){8, 8}, NULL);
+                    for (int i = 0; i < CHUNK; i++)
+                        if (y[i] != sqrt(x[i]))
+                            fail_msg("%s: sqrt(%a) = %a, not %a", table_of_level(level)->isa, x[i], y[i], sqrt(x[i]));
+                }
+            }
+    assert_true(n > 0);
+}
+
 static void test_special_values(void **state)
 {
     (void)state;
@@ -296,7 +336,7 @@ static void test_complex(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_float_accuracy), cmocka_unit_test(test_double_accuracy), cmocka_unit_test(test_special_values),
+        cmocka_unit_test(test_float_accuracy), cmocka_unit_test(test_double_accuracy), cmocka_unit_test(test_special_values), cmocka_unit_test(test_roots_near_the_middle),
         cmocka_unit_test(test_half),           cmocka_unit_test(test_every_path),      cmocka_unit_test(test_integers),
         cmocka_unit_test(test_float_edges),    cmocka_unit_test(test_complex),
     };

@@ -119,6 +119,22 @@ INLINE vector square_roots(vector x)
 #endif
 }
 
+#if defined(__AVX512F__)
+/* x * y + z, rounded down. */
+INLINE vector multiply_add_down(vector x, vector y, vector z)
+{
+    enum { DOWN = _MM_FROUND_TO_NEG_INF | _MM_FROUND_NO_EXC };
+    return sizeof(lane) == 4 ? (vector)_mm512_fmadd_round_ps((__m512)x, (__m512)y, (__m512)z, DOWN)
+                             : (vector)_mm512_fmadd_round_pd((__m512d)x, (__m512d)y, (__m512d)z, DOWN);
+}
+
+/* 1 / sqrt(x), off by at most a part in 2^14. */
+INLINE vector nearly_reciprocal_roots(vector x)
+{
+    return sizeof(lane) == 4 ? (vector)_mm512_rsqrt14_ps((__m512)x) : (vector)_mm512_rsqrt14_pd((__m512d)x);
+}
+#endif
+
 /* a where bits of the mask are set, b where they are not. */
 INLINE vector chosen(lane_bits m, vector a, vector b)
 {

@@ -156,7 +156,7 @@ struct turns {
 INLINE vector reciprocal_roots(vector x)
 {
     const vector half = everywhere((T)0.5);
-    vector y = sizeof(T) == 4 ? (vector)_mm512_rsqrt14_ps((__m512)x) : (vector)_mm512_rsqrt14_pd((__m512d)x);
+    vector y = nearly_reciprocal_roots(x);
     for (int digits = 14; digits < (sizeof(T) == 4 ? FLT_MANT_DIG : DBL_MANT_DIG); digits *= 2)
         y = multiply_add(y, multiply_add(-half * x * y, y, half), y);
     return y;
