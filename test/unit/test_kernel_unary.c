@@ -183,7 +183,8 @@ static void test_roots_near_the_middle(void **state)
                 n = 0;
                 for (int level = 0; table_of_level(level) != NULL; level++) {
                     double y[CHUNK];
-                    call_map(&table_of_level(level)->unary[GRD_FLOAT64][GRD_UNARY_SQRT], CHUNK, (char *[]){(char *)y, (char *)x}, (int64_t[]){8, 8}, NULL);
+                    call_map(&table_of_level(level)->unary[GRD_FLOAT64][GRD_UNARY_SQRT], CHUNK, (char *[]){(char *)y, (char *)x},
+                             (int64_t[]){8, 8}, NULL);
                     for (int i = 0; i < CHUNK; i++)
                         if (y[i] != sqrt(x[i]))
                             fail_msg("%s: sqrt(%a) = %a, not %a", table_of_level(level)->isa, x[i], y[i], sqrt(x[i]));
@@ -336,9 +337,11 @@ static void test_complex(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_float_accuracy), cmocka_unit_test(test_double_accuracy), cmocka_unit_test(test_special_values), cmocka_unit_test(test_roots_near_the_middle),
-        cmocka_unit_test(test_half),           cmocka_unit_test(test_every_path),      cmocka_unit_test(test_integers),
-        cmocka_unit_test(test_float_edges),    cmocka_unit_test(test_complex),
+        cmocka_unit_test(test_float_accuracy), cmocka_unit_test(test_double_accuracy),
+        cmocka_unit_test(test_special_values), cmocka_unit_test(test_roots_near_the_middle),
+        cmocka_unit_test(test_half),           cmocka_unit_test(test_every_path),
+        cmocka_unit_test(test_integers),       cmocka_unit_test(test_float_edges),
+        cmocka_unit_test(test_complex),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

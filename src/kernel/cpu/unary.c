@@ -20,8 +20,8 @@ enum { SIGN_COUNTS, SIGN_DOES_NOT_COUNT };
 /* Whether all x, or all |x|, are from least to most, which are positive or 0: as integers, their bits have the same order. */
 static __attribute__((noinline)) bool all_within(int64_t n, const C *x, int sign, C least, C most)
 {
-    const bits first = BY_TYPE(vm_bits_float, vm_bits)(least), span = BY_TYPE(vm_bits_float, vm_bits)(most) - first, top = (bits)1 << (8 * sizeof(C) - 1),
-               counted = sign == SIGN_COUNTS ? ~(bits)0 : ~top;
+    const bits first = BY_TYPE(vm_bits_float, vm_bits)(least), span = BY_TYPE(vm_bits_float, vm_bits)(most) - first,
+               top = (bits)1 << (8 * sizeof(C) - 1), counted = sign == SIGN_COUNTS ? ~(bits)0 : ~top;
     bits outside = 0; /* its top bit, which is set by x below least and above most */
     for (int64_t i = 0; i < n; i++) {
         const bits above = (BY_TYPE(vm_bits_float, vm_bits)(x[i]) & counted) - first;
@@ -103,7 +103,8 @@ static void unary_log(int64_t n, C *y, const C *x)
 static void unary_erf(int64_t n, C *y, const C *x)
 {
     const C below_1 = BY_TYPE(0x1.fffffep-1f, 0x1.fffffffffffffp-1);
-    near_or_far(n, y, x, SIGN_DOES_NOT_COUNT, 0, below_1, BY_TYPE(vm_erf_near_float, vm_erf_near_double), BY_TYPE(vm_erf_float, vm_erf_double));
+    near_or_far(n, y, x, SIGN_DOES_NOT_COUNT, 0, below_1, BY_TYPE(vm_erf_near_float, vm_erf_near_double),
+                BY_TYPE(vm_erf_float, vm_erf_double));
 }
 
 /* y = near(x), and far(x) for arguments beyond VM_TRIG_LIMIT; y may be x, so that a part of the arguments is kept where it is needed. */
