@@ -12,22 +12,27 @@
 /* ---- Floating point ----------------------------------------------------------------------------------------------------------- */
 #if GRD_IS_FLOAT && !GRD_IS_HALF
 /* The length of a piece, of which the arguments are looked at before the results are computed: both are in the first cache. */
-enum { PIECE = 2048 / sizeof(C) };
+enum { PIECE = 4096 / sizeof(C) };
 
-typedef __typeof__(BY_TYPE((uint32_t)0, (uint64_t)0)) bits;
+typedef __typeof__(BY_TYPE((int32_t)0, (int64_t)0)) bits;
 enum { SIGN_COUNTS, SIGN_DOES_NOT_COUNT };
 
-/* Whether all x, or all |x|, are from least to most, which are positive or 0: as integers, their bits have the same order. */
-static __attribute__((noinline)) bool all_within(int64_t n, const C *x, int sign, C least, C most)
+INLINE bits bits_of(C x)
 {
-    const bits first = BY_TYPE(vm_bits_float, vm_bits)(least), span = BY_TYPE(vm_bits_float, vm_bits)(most) - first,
-               top = (bits)1 << (8 * sizeof(C) - 1), counted = sign == SIGN_COUNTS ? ~(bits)0 : ~top;
-    bits outside = 0; /* its top bit, which is set by x below least and above most */
+    return (bits)BY_TYPE(vm_bits_float, vm_bits)(x);
+}
+
+/* Whether all x, or all |x|, are from least to most, which are positive or 0: as integers, their bits have the same order, and NaN is above all. */
+INLINE bool all_within(int64_t n, const C *x, int sign, C least, C most)
+{
+    const bits counted = sign == SIGN_COUNTS ? -1 : BY_TYPE(INT32_MAX, INT64_MAX);
+    bits smallest = bits_of(most), largest = bits_of(least);
     for (int64_t i = 0; i < n; i++) {
-        const bits above = (BY_TYPE(vm_bits_float, vm_bits)(x[i]) & counted) - first;
-        outside |= above | (span - above);
+        const bits b = bits_of(x[i]) & counted;
+        smallest = b < smallest ? b : smallest;
+        largest = b > largest ? b : largest;
     }
-    return !(outside & top);
+    return smallest >= bits_of(least) && largest <= bits_of(most);
 }
 
 /* Levels before fused multiply-add have one loop for all arguments, which keeps the library small. */
