@@ -230,8 +230,8 @@ INLINE void light_3(int64_t n, char *const *data, const struct grd_light_call *c
     const struct line_source x[] = {source_of(data[1], call->element[0]), source_of(data[2], call->element[1]),
                                     source_of(data[3], call->element[2])};
     const C numbers[] = {load(x[1].data[0]), load(x[2].data[0])};
-    const bool past = call->stores == GRD_STORES_PAST;
-    if (x[1].places != 0 || x[2].places != 0)
+    const bool past = call->stores == GRD_STORES_PAST, are_numbers = equal(numbers[0], numbers[0]) && equal(numbers[1], numbers[1]);
+    if (x[1].places != 0 || x[2].places != 0 || !are_numbers) /* a body need not look for NaN in the other loops */
         lines_3(n, made, x, NULL, FAR_PART, past, body);
     else if (past)
         lines_3(n, made, x, numbers, FAR_PART, true, body);

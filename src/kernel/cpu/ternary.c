@@ -17,7 +17,7 @@ static inline C ternary_hidden_clamp_both(C x, C low, C high)
 static inline C ternary_hidden_clamp_both(C x, C low, C high)
 {
     const C above = low > x ? low : x, within = high < above ? high : above;
-    return __builtin_isunordered(low, high) ? (C)NAN : within;
+    return low == low && high == high ? within : (C)NAN;
 }
 #endif
 
