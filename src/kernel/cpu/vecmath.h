@@ -376,7 +376,7 @@ VM_INLINE double vm_cos_double(double x)
 VM_INLINE double vm_tanh_double(double x)
 {
     const double t = vm_expm1_double(2 * vm_clamp(vm_abs(x), 0, 22));
-    return vm_copysign(t / (t + 2), x);
+    return vm_signed(t / (t + 2), x);
 }
 
 /* a / (1 + e), e = e^y = 2^n (1 + w), divided by 2^-96 (1 + e), which does not overflow for y up to 760: so a subnormal result is rounded once. */
@@ -455,7 +455,7 @@ VM_INLINE double vm_erf_far(double x)
 VM_INLINE double vm_erf_double(double x)
 {
     const double a = vm_clamp(vm_abs(x), 0, 6), small = vm_erf_near_double(a), large = vm_erf_far(a);
-    return vm_copysign(a < 1 ? small : large, x);
+    return vm_signed(a < 1 ? small : large, x);
 }
 
 /* x Phi(x) = max(x, 0) - a Phi(-a) for a = |x|, and Phi(-a) = e^(-a^2 / 2) p(u) / (a + 4), u = (a - 4) / (a + 4); a^2 and the inverse of

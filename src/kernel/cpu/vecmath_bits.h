@@ -31,6 +31,13 @@ VM_INLINE REAL NAME(vm_copysign)(REAL x, REAL sign)
     return NAME(vm_from_bits)((NAME(vm_bits)(x) & ~bit) | (NAME(vm_bits)(sign) & bit));
 }
 
+/* The same of x whose bit of the sign is not set. */
+VM_INLINE REAL NAME(vm_signed)(REAL x, REAL sign)
+{
+    const WORD bit = (WORD)1 << (8 * sizeof(WORD) - 1);
+    return NAME(vm_from_bits)(NAME(vm_bits)(x) | (NAME(vm_bits)(sign) & bit));
+}
+
 VM_INLINE REAL NAME(vm_abs)(REAL x)
 {
     return NAME(vm_copysign)(x, 0);

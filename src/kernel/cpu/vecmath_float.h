@@ -57,7 +57,7 @@ struct vm_power {
 VM_INLINE struct vm_power vm_power_float(float x, float low)
 {
     const float t = vm_fma_float(x, 0x1.715476p0f, VM_ROUNDER_FLOAT), n = t - VM_ROUNDER_FLOAT;
-    const float r = vm_fma_float(n, -VM_LN2_HIGH_FLOAT, x) + vm_fma_float(n, -VM_LN2_LOW_FLOAT, low), square = r * r;
+    const float r = vm_fma_float(n, -VM_LN2_LOW_FLOAT, vm_fma_float(n, -VM_LN2_HIGH_FLOAT, x) + low), square = r * r;
     const float first = vm_fma_float(r, 0x1.55548cp-3f, 0x1p-1f), rest = vm_fma_float(r, 0x1.123d6cp-7f, 0x1.5554d8p-5f);
     const float q = vm_fma_float(square, vm_fma_float(square, 0x1.6d5f78p-10f, rest), first);
     const float w = vm_fma_float(square, q, r);
@@ -227,7 +227,7 @@ VM_INLINE float vm_tanh_float(float x)
     const float small = vm_fma_float(a * z, vm_poly_float(c, 5, z), a);
     const struct vm_power e = vm_power_float(2 * vm_at_most(10, a), -0.0f);
     const float scale = vm_scale_float(e.t, 0), large = 1 - 2 / vm_fma_float(scale, e.w, 1 + scale);
-    return vm_copysign_float(a >= 0.625f ? large : small, x);
+    return vm_signed_float(a >= 0.625f ? large : small, x);
 }
 
 /* x / (1 + e^y) for e^(y + low) = e; y in [-40, 112]. Divided by 2^-64 (1 + e), which does not overflow. */
@@ -280,7 +280,7 @@ VM_INLINE float vm_erf_float(float x)
     const float a = vm_abs_float(x), b = vm_at_most(3.95f, a);
     const struct vm_power e = vm_power_float(vm_poly_float(c, 7, b), -0.0f);
     const float scale = vm_scale_float(e.t, 0), large = vm_fma_float(-scale, e.w, 1 - scale);
-    return vm_copysign_float(a >= 1 ? large : vm_erf_near_float(a), x);
+    return vm_signed_float(a >= 1 ? large : vm_erf_near_float(a), x);
 }
 
 #ifdef __FMA__
