@@ -307,12 +307,11 @@ static int order_of(const struct step *s, uint8_t ret_order[GRD_MAX_DIMS])
 static bool come_by_items(const struct request *r)
 {
     uint8_t first[GRD_MAX_DIMS], order[GRD_MAX_DIMS];
-    int n = 0;
-    for (int left = order_of(r->steps, first); n < left && memchr(r->dims, first[n], (size_t)r->ndims) == NULL;)
-        n++;
+    const int along = order_of(r->steps, first);
     int64_t items = 1;
-    for (int i = 0; i < n; i++)
-        items *= r->steps->to->sizes[first[i]];
+    int n = 0;
+    for (; n < along && memchr(r->dims, first[n], (size_t)r->ndims) == NULL; n++)
+        items *= r->steps->to->sizes[first[n]];
     bool is_same = items == r->items;
     for (int i = 1; i < r->nsteps; i++)
         is_same = is_same && order_of(&r->steps[i], order) >= n && memcmp(first, order, (size_t)n) == 0;
@@ -320,20 +319,21 @@ static bool come_by_items(const struct request *r)
 }
 
 /* Takes the items block by block, if this is more than one and keeps all threads busy. */
-static void divide(struct request *r, int64_t numel, int64_t itemsize)
+static void divide(struct request *r)
 {
+    const grd_tensor *made = r->steps->to;
     const int threads = grd_num_threads();
     int64_t elements = 1;
     for (int i = 0; i < r->ndims; i++)
-        elements *= r->steps->to->sizes[r->dims[i]];
-    r->items = numel / elements;
-    r->block = grd_greatest(1, BLOCK_BYTES / (elements * itemsize));
+        elements *= made->sizes[r->dims[i]];
+    r->items = made->numel / elements;
+    r->block = grd_greatest(1, BLOCK_BYTES / (elements * made->itemsize));
     r->tasks = 1;
     const int64_t blocks = (r->items + r->block - 1) / r->block;
     if (r->nsteps < 2 || (threads > 1 && blocks < 2 * threads) || !come_by_items(r)) {
         r->block = r->items;
     } else if (blocks > 1) {
-        r->tasks = pieces_of((double)numel, blocks);
+        r->tasks = pieces_of((double)made->numel, blocks);
         for (int i = 0; i < r->nsteps; i++)
             r->steps[i].pieces = 1;
     }
@@ -361,7 +361,7 @@ static bool prepare(struct grd_plan *p)
         elements *= (double)to->sizes[r->dims[i]];
     if (r->normalization != 0)
         r->steps[r->nsteps - 1].scale = r->normalization == 1 ? 1 / sqrt(elements) : 1 / elements;
-    divide(r, r->steps->to->numel, r->steps->to->itemsize);
+    divide(r);
     for (int i = 0; i < r->nsteps; i++)
         bytes = fmax(bytes, (double)r->steps[i].piece_bytes * (double)r->steps[i].pieces);
     r->task_bytes = (int64_t)bytes;

@@ -85,10 +85,13 @@ INLINE bool are_interleaved(const struct grd_fft_lines *lines, bool *ret_is_exch
 static void take_turned(const struct grd_fft_lines *from, const lane *data, int64_t n, int64_t step, bool is_exchanged, lane *to)
 {
     const int64_t swap = is_exchanged ? step : 0;
-    for (int64_t k = 0; k < n && n < LANES; k++)
-        for (int l = 0; l < LANES; l++)
-            to[k * step + (k % 2 ? -swap : swap) + l] = data[from->offsets[l] + k];
-    for (int64_t k = 0; k < n && n >= LANES; k += LANES) {
+    if (n < LANES) {
+        for (int64_t k = 0; k < n; k++)
+            for (int l = 0; l < LANES; l++)
+                to[k * step + (k % 2 ? -swap : swap) + l] = data[from->offsets[l] + k];
+        return;
+    }
+    for (int64_t k = 0; k < n; k += LANES) {
         const int64_t first = at_most(k, n - LANES); /* the last ones overlap those before */
         lane *row = to + first * step;
         vector v[LANES];
@@ -150,7 +153,7 @@ static void take(const struct grd_fft_lines *from, int64_t n, char *data)
         count = neighbours_from(from, l, is_interleaved ? 2 : 1);
         if (!is_interleaved)
             take_parts(n, re + at, im != NULL ? im + at : NULL, from->element, count, to + l);
-        else if (count == LANES)
+        else if (count == LANES) /* known to the compiler: a loop without masks */
             take_interleaved(n, parts + at, from->element, LANES, is_exchanged, to);
         else
             take_interleaved(n, parts + at, from->element, count, is_exchanged, to + l);
@@ -161,10 +164,13 @@ static void take(const struct grd_fft_lines *from, int64_t n, char *data)
 static void put_turned(const lane *from, int64_t n, int64_t step, bool is_exchanged, lane scale, lane *data, const struct grd_fft_lines *to)
 {
     const int64_t swap = is_exchanged ? step : 0;
-    for (int64_t k = 0; k < n && n < LANES; k++)
-        for (int l = 0; l < to->count; l++)
-            data[to->offsets[l] + k] = from[k * step + (k % 2 ? -swap : swap) + l] * scale;
-    for (int64_t k = 0; k < n && n >= LANES; k += LANES) {
+    if (n < LANES) {
+        for (int64_t k = 0; k < n; k++)
+            for (int l = 0; l < to->count; l++)
+                data[to->offsets[l] + k] = from[k * step + (k % 2 ? -swap : swap) + l] * scale;
+        return;
+    }
+    for (int64_t k = 0; k < n; k += LANES) {
         const int64_t first = at_most(k, n - LANES);
         const lane *row = from + first * step;
         vector v[LANES];
@@ -220,7 +226,7 @@ static void put(const char *data, int64_t n, double factor, const struct grd_fft
         count = neighbours_from(to, l, is_interleaved ? 2 : 1);
         if (!is_interleaved)
             put_parts(from + l, n, scale, to->element, count, re + at, im != NULL ? im + at : NULL);
-        else if (count == LANES)
+        else if (count == LANES) /* as in take() */
             put_interleaved(from, n, scale, to->element, LANES, is_exchanged, parts + at);
         else
             put_interleaved(from + l, n, scale, to->element, count, is_exchanged, parts + at);

@@ -25,23 +25,25 @@ VM_INLINE REAL NAME(vm_fma)(REAL a, REAL b, REAL c)
 #endif
 }
 
-VM_INLINE REAL NAME(vm_copysign)(REAL x, REAL sign)
-{
-    const WORD bit = (WORD)1 << (8 * sizeof(WORD) - 1);
-    return NAME(vm_from_bits)((NAME(vm_bits)(x) & ~bit) | (NAME(vm_bits)(sign) & bit));
-}
-
-/* The same of x whose bit of the sign is not set. */
-VM_INLINE REAL NAME(vm_signed)(REAL x, REAL sign)
-{
-    const WORD bit = (WORD)1 << (8 * sizeof(WORD) - 1);
-    return NAME(vm_from_bits)(NAME(vm_bits)(x) | (NAME(vm_bits)(sign) & bit));
-}
+#define SIGN ((WORD)1 << (8 * sizeof(WORD) - 1))
 
 VM_INLINE REAL NAME(vm_abs)(REAL x)
 {
-    return NAME(vm_copysign)(x, 0);
+    return NAME(vm_from_bits)(NAME(vm_bits)(x) & ~SIGN);
 }
+
+/* x, whose bit of the sign is not set, with that of another number. */
+VM_INLINE REAL NAME(vm_signed)(REAL x, REAL sign)
+{
+    return NAME(vm_from_bits)(NAME(vm_bits)(x) | (NAME(vm_bits)(sign) & SIGN));
+}
+
+VM_INLINE REAL NAME(vm_copysign)(REAL x, REAL sign)
+{
+    return NAME(vm_signed)(NAME(vm_abs)(x), sign);
+}
+
+#undef SIGN
 
 /* c[0] + c[1] x + … */
 VM_INLINE REAL NAME(vm_poly)(const REAL *c, int n, REAL x)
