@@ -1,5 +1,5 @@
-# The front door. Needs a C compiler, make and Python 3.11 or newer with venv; everything else goes into build/venv: each target gets what it needs
-# itself, by the list tools/requirements-NAME.txt of its $(VENV)/NAME.
+# Every task of a developer is a target here. They need a C compiler, make and Python 3.11 or newer with venv. A target that depends on $(VENV)/NAME installs the
+# packages of tools/requirements-NAME.txt into build/venv.
 
 PYTHON ?= python3
 PREFIX ?= /usr/local
@@ -11,7 +11,7 @@ TESTING := build/venv/build build/venv/test
 BIN := $(abspath $(VENV))/bin
 export PATH := $(BIN):$(PATH)
 export PYTHONDONTWRITEBYTECODE := 1
-# Objects of one checkout serve another, where ccache is installed.
+# With ccache, object files compiled in one checkout are used in another.
 export CCACHE_BASEDIR := $(CURDIR)
 export CCACHE_NOHASHDIR := 1
 
@@ -29,7 +29,7 @@ $(VENV)/%: tools/requirements-%.txt | $(VENV)/bin/python
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -r $<
 	touch $@
 
-# One rule for every preset: configure when there is nothing yet, then build.
+# Configures a preset that has not been configured.
 build/%/build.ninja: $(VENV)/build CMakePresets.json
 	$(BIN)/cmake --preset $* > build/configure-$*.log || { cat build/configure-$*.log; exit 1; }
 
@@ -42,7 +42,7 @@ demo: build/release/build.ninja ## build, then train a classifier on handwritten
 	else \
 	  echo "The same in Python is left out, because Python's headers are missing: as root, apt-get install python3-dev"; \
 	  rm build/release/build.ninja; \
-	fi # without it the next make looks for the headers again
+	fi # so that the next make configures again and looks for the headers
 
 release: build/release/build.ninja ## build the optimised library and examples
 	$(BIN)/cmake --build --preset release -j $(JOBS)
@@ -56,10 +56,10 @@ tsan: build/tsan/build.ninja ## build with ThreadSanitizer
 test: $(TESTING) ## build and run every test; ends with how many passed, failed and were skipped
 	@$(BIN)/python tools/test.py --all
 
-test-skipped: $(TESTING) ## the tests that `make test` has skipped, once what they wanted is installed
+test-skipped: $(TESTING) ## the tests that `make test` skipped, after what they need has been installed
 	@$(BIN)/python tools/test.py --skipped
 
-test-all: ## everything there is, within an hour: `make test`, each level, without OpenBLAS, all sanitizers over all tests, the wrong edits
+test-all: ## every check, within an hour: `make test`, each level, without OpenBLAS, all sanitizers over all tests, the wrong edits
 	sh tools/install-packages.sh
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -r tools/requirements-oracle.txt
 	$(MAKE) test lint test-levels test-builtin test-dev test-tsan test-package-asan test-package-debug test-package-tsan mutate
@@ -80,13 +80,13 @@ test-builtin: $(TESTING) ## the C tests of a build without OpenBLAS
 test-package-asan: $(TESTING) ## the tests of the Python package under AddressSanitizer and UBSan
 	@$(BIN)/python tools/test.py --preset dev --package --select "$(SELECT)"
 
-test-package-debug: $(TESTING) ## the same with the interpreter's debugging allocator (SELECT="index or fuzz": some of them)
+test-package-debug: $(TESTING) ## the tests of the Python package with the interpreter's debugging allocator (SELECT="index or fuzz": some of them)
 	@PYTHONMALLOC=debug $(BIN)/python tools/test.py --preset release --package --select "$(SELECT)"
 
-test-package-tsan: $(TESTING) ## those with threads under ThreadSanitizer
+test-package-tsan: $(TESTING) ## the tests of the Python package that use threads, under ThreadSanitizer
 	@$(BIN)/python tools/test.py --preset tsan --package --label threads
 
-mutate: $(TESTING) ## makes the wrong edits of test/mutants in a copy of the tree; fails when a test does not notice one (ONLY=autograd: some)
+mutate: $(TESTING) ## makes each wrong edit of test/mutants in a copy of the tree and fails if the tests pass (ONLY=autograd: some)
 	@JOBS=$(JOBS) $(BIN)/python tools/mutate.py --only "$(ONLY)"
 
 wheel: $(TESTING) ## a wheel in build/wheel
@@ -105,11 +105,11 @@ fuzz: build/fuzz/build.ninja ## every fuzz target under libFuzzer, RUNS executio
 	  $$target -runs=$(RUNS) -max_len=256 -timeout=60 -print_final_stats=1 -verbosity=0 -artifact_prefix=build/fuzz/ || exit 1; \
 	done
 
-accuracy: build/release/build.ninja ## float32 results of unary operators for all 2^32 floats beside float64: half an hour (ONLY="exp log", GRADUS_ISA=v3)
+accuracy: build/release/build.ninja ## compares float32 results of unary operators with float64 for all 2^32 floats, in half an hour (ONLY="exp log", GRADUS_ISA=v3)
 	$(BIN)/cmake --build --preset release --target test_accuracy -j $(JOBS)
 	build/release/test/test_accuracy --every 1 $(ONLY)
 
-bench: build/release/build.ninja ## times beside PyTorch's (pip install torch first) and OpenBLAS's, as ratios
+bench: build/release/build.ninja ## times as ratios to those of PyTorch (pip install torch first) and OpenBLAS
 	$(BIN)/cmake --build --preset release -j $(JOBS)
 	$(PYTHON) bench/bench.py
 	for part in arrays linalg spectral fft convolution pooling normalization resample attention rnn optim programs; do $(PYTHON) bench/$$part.py || exit 1; done
@@ -119,13 +119,13 @@ coverage: $(TESTING) $(VENV)/lint ## line and branch coverage of the C tests; fa
 	$(BIN)/python tools/test.py --preset coverage
 	$(BIN)/gcovr --root . --filter 'src/(base|core|dispatch|autograd)/' --txt-summary --fail-under-line 95 --fail-under-branch 90 build/coverage
 
-docs: release $(VENV)/docs ## the documents as a site that works without a network: build/docs/html/index.html
+docs: release $(VENV)/docs ## the documentation as web pages that need no server and no network: build/docs/html/index.html
 	$(BIN)/python docs/build.py
 
 show: ## everything generated for one operator: make show OP=tanh
 	@$(PYTHON) -m codegen --show $(OP)
 
-golden: ## accept what codegen writes now as its snapshots
+golden: ## accept the generator's present output as its snapshots
 	$(PYTHON) -m codegen.snapshots --write
 
 install: build/release/build.ninja ## install library, headers, pkg-config file and CMake package to PREFIX

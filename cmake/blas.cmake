@@ -1,5 +1,5 @@
-# GRADUS_OPENBLAS_LIBRARY: OpenBLAS of the Python package scipy-openblas64 (ILP64), if it is there. The library is not linked with it:
-# src/op/openblas.c loads it when a product first wants it, from beside the library or from where the system keeps it.
+# Sets GRADUS_OPENBLAS_LIBRARY to the OpenBLAS (ILP64) of the Python package scipy-openblas64, if that is installed. The library is not linked with it:
+# src/op/openblas.c loads it at the first product that needs it, from the library's own folder or from the system's library path.
 if(GRADUS_BLAS STREQUAL "none")
   set(GRADUS_HAS_OPENBLAS 0)
   message(STATUS "BLAS: built-in kernels")
@@ -11,7 +11,7 @@ else()
   if(openblas_directory)
     set(openblas_name libscipy_openblas64_.so)
     set(GRADUS_OPENBLAS_LIBRARY ${openblas_directory}/${openblas_name})
-    # Beside the library of the build folder, and beside the tests, which hold it themselves.
+    # The tests contain the library statically, so they look for OpenBLAS in their own folder.
     foreach(folder "" test)
       file(MAKE_DIRECTORY ${CMAKE_BINARY_DIR}/${folder})
       file(CREATE_LINK ${GRADUS_OPENBLAS_LIBRARY} ${CMAKE_BINARY_DIR}/${folder}/${openblas_name} SYMBOLIC)
