@@ -1,6 +1,6 @@
-"""Elementwise functions, reductions, copies, indexing and sorting of 1e3, 1e5 and 4e6 elements, beside PyTorch.
+"""Compares with PyTorch the times of elementwise functions, reductions, copies, indexing and sorting of 1e3, 1e5 and 4e6 elements.
 
-Each runs for four dtypes, and over contiguous, transposed and broadcast operands where it takes any:
+Each case runs for four dtypes and, if it has two operands, with the second one contiguous, transposed or broadcast:
 
     build/venv/bin/python bench/arrays.py --only 'sum' --threads 2
 """
@@ -22,7 +22,7 @@ def operand(torch, shape, dtype):
 
 
 def layouts(torch, shape, dtype):
-    """{layout: (x, y)}; y is the operand that is transposed or broadcast with x."""
+    """Returns {layout: (x, y)}, where y is the transposed or broadcast operand."""
     x, y = operand(torch, shape, dtype), operand(torch, shape, dtype)
     return {"contiguous": (x, y), "transposed": (operand(torch, shape[::-1], dtype).t(), y), "row": (x, operand(torch, shape[1:], dtype)), "column": (x, operand(torch, (shape[0], 1), dtype))}
 

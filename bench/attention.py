@@ -1,4 +1,4 @@
-"""Attention, forward and with its gradients, beside PyTorch: causal and not, long and in batches of short ones, decoding with a cache of keys, layers.
+"""Compares attention with PyTorch, forward and with gradients: causal or not, long sequences, batches of short ones, decoding with a cache of keys, whole layers.
 
     build/venv/bin/python bench/attention.py --threads 2
 """

@@ -1,7 +1,7 @@
-"""Times Gradus beside PyTorch and prints both with their ratio (above 1: Gradus is faster).
+"""Times Gradus and PyTorch and prints both times with their ratio, which is above 1 where Gradus is faster.
 
-The two programs, micro.c and torch_micro.py, run in turn, so that what else the machine does meets both; the least times of the rounds are
-shown. Nothing is asserted: times are for people to look at, beside the goals of some. With --record the times go to docs/benchmarks.json, too,
+The two programs, micro.c and torch_micro.py, run in turn, so that other load on the machine slows both; the shortest time of the rounds is
+shown. No time is asserted: people look at them, and some are shown with a goal. --record also writes the times to docs/benchmarks.json,
 from which the page of benchmarks is made.
 """
 import argparse
@@ -21,7 +21,7 @@ GOALS = {"add": 60, "select": 40, "add_recorded": 120, "backward": 800}  # nanos
 
 
 def pythons():
-    """This interpreter, then every other one on the path: PyTorch is often not in the one of build/venv."""
+    """Yields this interpreter, then every other one on PATH, because build/venv often has no PyTorch."""
     found = [sys.executable]
     for folder in os.environ.get("PATH", "").split(os.pathsep):
         path = shutil.which("python3", path=folder)
@@ -35,7 +35,7 @@ def has_torch(python):
 
 
 def run(command, **environment):
-    """The fields of its lines, and what it says of itself."""
+    """Runs a benchmark program. Returns the fields of the lines on its output, and the line on its error output that says what ran."""
     result = subprocess.run([str(c) for c in command], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=os.environ | environment)
     if result.returncode:
         sys.exit(f"{command[0]} failed:\n{result.stderr}")
@@ -43,7 +43,7 @@ def run(command, **environment):
 
 
 def measure(command):
-    """{name: nanoseconds} and the line that says what ran."""
+    """Returns {name: nanoseconds} and the line that says what ran."""
     lines, about = run(command)
     return {name: float(time) for name, time in lines}, about.strip().splitlines()[0]
 
@@ -81,7 +81,7 @@ def table(ours, theirs):
 
 
 def products(program, part, core_type):
-    """Matrix products beside OpenBLAS's own, which one process times in turn, with the kernels that Gradus chooses for it: by itself it may take slower ones."""
+    """Compares matrix products with OpenBLAS in one process. OpenBLAS gets the core type that Gradus sets for it, because its own choice may be slower."""
     lines, _ = run([program, part], OPENBLAS_THREAD_TIMEOUT="4", OPENBLAS_CORETYPE=core_type)
     if lines:
         print(f"\n{'product/threads':22}{'Gradus':>12}{'OpenBLAS':>12}{'ratio':>9}")
@@ -100,7 +100,7 @@ print("resident bytes", resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 102
 
 
 def python_rounds(python, part, rounds):
-    """The least times of the same Python code on Gradus, PyTorch and NumPy, processes in turn, and what importing costs."""
+    """Returns the shortest times of the same Python code on Gradus, PyTorch and NumPy, whose processes run in turn, and the cost of importing each."""
     here = os.environ | {"PYTHONPATH": str(BUILD / "python")}
     programs = [("gradus", sys.executable, here), ("torch", python, os.environ), ("numpy", sys.executable, os.environ)]
     results = {name: [] for name, _, _ in programs}
@@ -138,7 +138,7 @@ def processor():
 
 
 def headline(from_c, from_python):
-    """A training step from Python, in Gradus and in PyTorch, in units of the step of by_hand.c."""
+    """Returns the time of a training step from Python, in Gradus and in PyTorch, divided by that of the step in by_hand.c."""
     step = from_c["training_step_by_hand"][0]
     ours, theirs = (time / step for time in from_python["training_step"])
     return (f"A training step of a 64-32-32-10 network from Python takes {ours:.1f} times as long as the step that is written in C by hand, without a tensor library; "

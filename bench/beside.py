@@ -1,4 +1,4 @@
-"""The same Python cases timed on Gradus and on PyTorch, case by case in turn, so that what else the machine does meets both.
+"""Times the same Python cases on Gradus and on PyTorch. They alternate case by case, so that other load on the machine slows both.
 
 A program of cases says
 
@@ -9,8 +9,8 @@ A program of cases says
     if __name__ == "__main__":
         compare(cases, __doc__, layouts=("default", "channels_last"))
 
-and each subject, a package with a layout, runs in a process of its own that times a case when it is asked to. A ratio is that of the medians of some
-rounds, above 1 where Gradus is faster, beside the layout in which PyTorch is. With `--threads 2` both use two.
+Each subject, which is a package with a memory layout, runs in a process of its own that times a case on request. A ratio divides PyTorch's median time over some
+rounds, in the layout in which PyTorch is fastest, by that of Gradus: above 1, Gradus is faster. With `--threads 2` both use two threads.
 """
 import argparse
 import gc
@@ -25,11 +25,11 @@ import timeit
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-LEAST_SECONDS = 0.02  # of a round: long enough for the clock, and for some calls
+LEAST_SECONDS = 0.02  # the shortest round: long compared with the resolution of the clock
 
 
 def time_of(run):
-    """Nanoseconds of a call, the mean of as many as take LEAST_SECONDS."""
+    """Returns the mean nanoseconds of a call, over as many calls as take LEAST_SECONDS."""
     timer, count = timeit.Timer(run), 1
     while (took := timer.timeit(count)) < LEAST_SECONDS:
         count = max(2 * count, min(1000 * count, int(count * LEAST_SECONDS / max(took, 1e-9)) + 1))
@@ -41,7 +41,7 @@ def peak():
 
 
 def serve(cases, package, layout, threads):
-    """Answers with the names of the cases; then, for each name that is asked for, with nanoseconds and the resident bytes, at the peak, that came after the import."""
+    """Prints the names of the cases. Then, for each name read from standard input, prints its nanoseconds and by how many bytes the peak of resident memory exceeds that after the import."""
     torch = importlib.import_module(package)
     imported = peak()
     torch.set_num_threads(threads)
@@ -91,7 +91,7 @@ def readable(nanoseconds):
 
 
 def table(subjects, part, rounds):
-    """The ratios of all cases whose names contain the part, printed as they come."""
+    """Returns the ratios of all cases whose names contain `part`, and prints each as it is measured."""
     ours, others = subjects[0], subjects[1:]
     ratios = {}
     print(f"{'':34}" + "".join(f"{subject.title:>24}" for subject in subjects) + f"{'ratio':>9}")
@@ -112,7 +112,7 @@ def table(subjects, part, rounds):
 
 
 def compare(cases, description, layouts=("default",), ours="default"):
-    """The program: serves, or prints a table of Gradus in the layout `ours` beside PyTorch in all layouts."""
+    """The main program. It either serves the cases of one subject, or prints a table of Gradus in the layout `ours` and PyTorch in all layouts."""
     if sys.argv[1:2] == ["--serve"]:
         return serve(cases, sys.argv[2], sys.argv[3], int(sys.argv[4]))
     parser = argparse.ArgumentParser(description=description)

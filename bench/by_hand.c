@@ -1,4 +1,4 @@
-/* The training step of micro.c's network in plain C, without a tensor library: what a step costs a person who writes every loop.
+/* The training step of micro.c's network as C loops, without a tensor library: the cost of a step for someone who writes every loop by hand.
  *
  *     h = relu(x W^T + b) per layer;  loss = mean cross entropy;  parameters by AdamW
  *
@@ -19,7 +19,7 @@ static struct parameter weights[LAYERS], biases[LAYERS];
 static float activations[LAYERS + 1][BATCH * WIDEST], gradients[LAYERS + 1][BATCH * WIDEST];
 static int labels[BATCH], steps;
 
-/* Numbers in [-1, 1) from a linear congruential generator: any will do. */
+/* Returns a number in [-1, 1) from a linear congruential generator. Its quality does not matter here. */
 static void fill(float *values, int n, float scale)
 {
     static unsigned state = 1;

@@ -1,4 +1,4 @@
-"""Convolutions of well-known networks beside PyTorch: forward, to the input, to the weight."""
+"""Compares convolutions of well-known networks with PyTorch: the forward pass, the gradient of the input and the gradient of the weight."""
 from beside import compare
 
 # name: (samples, channels, size, out channels, kernel, stride, padding, groups)

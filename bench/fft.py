@@ -1,4 +1,4 @@
-"""Fourier transforms of lines, batches and images, of powers of 2, composite and prime lengths, beside PyTorch."""
+"""Compares Fourier transforms with PyTorch: lines, batches and images whose lengths are powers of 2, composite or prime."""
 from beside import compare
 
 LINES = [(16,), (100,), (256,), (1024,), (4096,), (65536,), (100000,), (1 << 20,), (101,), (1009,), (10007,), (100003,)]

@@ -1,6 +1,6 @@
 #!/bin/sh
-# Instructions per call of the small benchmarks, under callgrind: the same on a busy machine. The first calls do not count.
-# Valgrind knows no AVX-512, hence the level and the core type.
+# Prints the instructions per call of the small benchmarks, counted by callgrind after the first calls. Other load on the machine does not change the counts.
+# Valgrind cannot run AVX-512, hence the level and the core type.
 #
 #     [BUILD=build/release] bench/instructions.sh [NAME…]
 set -eu

@@ -1,4 +1,4 @@
-"""Decompositions, equations, inverses and determinants, of batches of small matrices and of large ones, beside PyTorch.
+"""Compares decompositions, linear equations, inverses and determinants with PyTorch, for batches of small matrices and for large ones.
 
     build/venv/bin/python bench/linalg.py --threads 2 --only "inverse 1000x"
 """

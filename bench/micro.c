@@ -3,8 +3,8 @@
  *     bench_micro [PART]          nanoseconds of one call, a line "name<TAB>nanoseconds" for each name that contains PART
  *     bench_micro --count N NAME  makes N calls, after a few, and prints nothing, for instructions.sh
  *
- * A time is the least of many short batches, which is what a call costs when nothing else runs; a batch is as many calls as fill
- * BATCH_SECONDS. Large ones are named name/threads. */
+ * The time printed is the shortest of many batches, which is the cost of a call when nothing else runs. A batch has as many calls as take
+ * BATCH_SECONDS. Cases with large arrays are named name/threads. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -20,7 +20,7 @@ static const double BATCH_SECONDS = 0.004;
 
 struct bench {
     const char *name;
-    void (*call)(int argument); /* in a scope of its own */
+    void (*call)(int argument); /* each call runs in a scope of its own */
     int argument;
 };
 
@@ -57,7 +57,7 @@ static void add(int argument)
     grd_add(a, b);
 }
 
-/* The level of the first call, which is not timed, stays: others are measured in runs of their own, or before. */
+/* Opens a level of vmap in the first call, which is not timed, and leaves it open. So the cases after it would be measured inside vmap. */
 static void add_batched(int argument)
 {
     static grd_tensor *batched[2];
@@ -370,7 +370,7 @@ static __attribute__((noinline)) void warm_up(const struct bench *bench)
     make_calls(bench, 20);
 }
 
-/* instructions.sh counts inside this function. */
+/* Callgrind counts only inside this function (see instructions.sh). */
 static __attribute__((noinline)) void repeat(const struct bench *bench, int64_t n)
 {
     make_calls(bench, n);
@@ -435,7 +435,7 @@ int main(int argc, char **argv)
             }
         return finish();
     }
-    by_hand_prepare(); /* after what valgrind counts: it is compiled for this machine, whose instructions valgrind may not know */
+    by_hand_prepare(); /* after the part that valgrind runs, because it is compiled for this machine's own instructions, which valgrind may not support */
     const char *const part = argc > 1 ? argv[1] : "";
     fprintf(stderr, "gradus %s, kernels: %s, products: %s\n", grd_version(), grd_isa(), grd_blas());
     grd_set_num_threads(1);

@@ -1,4 +1,4 @@
-"""A step of every optimizer over 20 small parameters and over one large one, beside PyTorch's best of default, foreach and fused; and gradients cut down."""
+"""Compares a step of every optimizer, over 20 small parameters and over a large one, with the fastest of PyTorch's default, foreach and fused steps; and gradient clipping."""
 from beside import compare
 
 OPTIMIZERS = {"SGD": {"lr": 1e-3}, "SGD momentum": {"lr": 1e-3, "momentum": 0.9}, "Adam": {}, "AdamW": {}, "Adadelta": {}, "Adagrad": {}, "Adamax": {}, "ASGD": {}, "NAdam": {}, "RAdam": {},
@@ -14,7 +14,7 @@ def parameters(torch, sizes):
 
 
 def cases(torch, layout):
-    """A layout is a way to step: PyTorch has several, and raises where an optimizer lacks one."""
+    """Here `layout` is the implementation of the step; PyTorch raises where an optimizer lacks one."""
     found = {}
     for name, options in OPTIMIZERS.items():
         kind = getattr(torch.optim, name.split()[0])
@@ -29,7 +29,7 @@ def cases(torch, layout):
         params = parameters(torch, sizes)
         found[f"clip_grad_norm_, {title}"] = lambda params=params: torch.nn.utils.clip_grad_norm_(params, 1e9)
         found[f"clip_grad_value_, {title}"] = lambda params=params: torch.nn.utils.clip_grad_value_(params, 1e9)
-    for step in found.values():  # What is loaded on first use is not timed.
+    for step in found.values():  # The first step, which may load code, is not timed.
         step()
     return found
 

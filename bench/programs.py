@@ -1,4 +1,4 @@
-"""Training steps of whole programs beside PyTorch: forward, backward and optimizer. `--only resnet` for one: its peak of memory is that of the program then."""
+"""Compares training steps of complete programs (forward, backward, optimizer) with PyTorch. With `--only resnet` the peak of memory shown is that of this program alone."""
 import functools
 
 from beside import compare
@@ -13,7 +13,7 @@ def training(model, optimizer, loss):
 
 
 def lenet(torch, layout):
-    """The digits of 8 by 8 pixels, 32 at a time."""
+    """LeNet on batches of 32 images of 8 by 8 pixels."""
     nn, F = torch.nn, torch.nn.functional
     model = nn.Sequential(nn.Conv2d(1, 6, 3, padding=1), nn.ReLU(), nn.MaxPool2d(2), nn.Conv2d(6, 16, 3, padding=1), nn.ReLU(), nn.MaxPool2d(2), nn.Flatten(),
                           nn.Linear(64, 32), nn.ReLU(), nn.Linear(32, 10))
@@ -22,7 +22,7 @@ def lenet(torch, layout):
 
 
 def resnet18(torch, layout):
-    """ResNet-18 as for CIFAR: 3x3 at the start, no pooling; 8 images of 32 by 32."""
+    """ResNet-18 in its variant for CIFAR (a 3x3 convolution first, no pooling after it), on 8 images of 32 by 32."""
     nn, F = torch.nn, torch.nn.functional
 
     class Block(nn.Module):
@@ -48,7 +48,7 @@ def resnet18(torch, layout):
 
 
 def gpt(torch, layout):
-    """4 layers of 4 heads, 128 wide; 8 sequences of 64 characters."""
+    """A transformer with 4 layers, 4 heads and 128 features, on 8 sequences of 64 characters."""
     nn, F = torch.nn, torch.nn.functional
 
     class Block(nn.Module):
@@ -83,7 +83,7 @@ def gpt(torch, layout):
 
 
 def lstm(torch, layout):
-    """A language model: 2 layers of 128; 16 sequences of 32 characters."""
+    """A recurrent language model with 2 layers of 128 units, on 16 sequences of 32 characters."""
     nn, F = torch.nn, torch.nn.functional
 
     class Model(nn.Module):
@@ -123,7 +123,7 @@ def ppo(torch, layout):
 
 
 def cases(torch, layout):
-    """Each model is made when its step is asked for, so that the memory is that of the programs asked for."""
+    """A model is made when its step is first requested, so that the peak of memory counts only the programs that run."""
     def made_late(program):
         made = functools.cache(lambda: program(torch, layout))
         return lambda: made()()

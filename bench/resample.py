@@ -1,7 +1,7 @@
-"""Images resampled, interpolate and grid_sample, forward and backward, beside PyTorch's better layout."""
+"""Compares interpolate and grid_sample of images, forward and backward, with PyTorch in its faster memory layout."""
 from beside import compare
 
-# name: size of the images, size they get, options
+# name: size of the images, size of the result, options
 SIZES = {"nearest x2": ((8, 32, 32, 32), (64, 64), {"mode": "nearest"}), "bilinear x2": ((8, 32, 32, 32), (64, 64), {"mode": "bilinear"}),
          "bicubic x2": ((4, 8, 32, 32), (64, 64), {"mode": "bicubic"}), "bilinear half": ((8, 32, 64, 64), (32, 32), {"mode": "bilinear"}),
          "bilinear 224": ((1, 3, 500, 375), (224, 224), {"mode": "bilinear"}), "bilinear 224 antialias": ((1, 3, 500, 375), (224, 224), {"mode": "bilinear", "antialias": True}),

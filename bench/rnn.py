@@ -1,4 +1,4 @@
-"""Recurrent networks beside PyTorch: forward, forward and backward, cells, packed sequences and ctc_loss. Training steps of whole programs are in programs.py."""
+"""Compares recurrent networks with PyTorch: forward, forward with backward, cells, packed sequences and ctc_loss. programs.py has training steps."""
 from beside import compare
 
 SHAPES = ((32, 16, 128, 128), (100, 1, 32, 32), (10, 4, 8, 16), (35, 20, 200, 200), (32, 64, 256, 256))  # steps, rows, features, hidden

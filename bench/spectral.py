@@ -1,4 +1,4 @@
-"""Eigenvalues and singular values of many small matrices and of large ones, beside PyTorch's.
+"""Compares eigenvalues and singular values with PyTorch, for batches of small matrices and for large ones.
 
     build/venv/bin/python bench/spectral.py --threads 2 --only "eigh 1000x"
 """

@@ -1,4 +1,4 @@
-"""What micro.c times, with PyTorch: the same names, a line "name<TAB>nanoseconds" for each that contains the first argument.
+"""Times in PyTorch the cases of micro.c, under the same names. Prints a line "name<TAB>nanoseconds" for each name that contains the first argument.
 
 The statements run inside timeit's loop, so that no function call of ours is timed.
 """
@@ -96,7 +96,7 @@ def large():
 
 def least_nanoseconds(statement, names):
     timer = timeit.Timer(statement, globals=names)
-    timer.timeit(1)  # warms up
+    timer.timeit(1)  # the first call is not counted
     n, taken = 1, timer.timeit(1)
     while taken < BATCH_SECONDS / 4:
         n *= 4

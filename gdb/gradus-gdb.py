@@ -1,25 +1,25 @@
-"""How gdb prints tensors, nodes of graphs, and the small types of Gradus. Nothing is called in the program: memory alone is read, so core files do as well.
+"""Makes gdb print tensors, autograd nodes and the small types of Gradus. It only reads memory and calls no function of the program, so it also works on core files.
 
     (gdb) print weight
     $1 = (grd_tensor *) 0x5555555a2f40 tensor of float32, sizes [2, 3], strides [3, 1], requires_grad, ... = [0.5, -0.25, ...]
 
-gdb loads it by itself with a library under /usr. For another prefix, these lines belong into ~/.gdbinit:
+gdb loads this script by itself if the library is under /usr. For another PREFIX, add these lines to ~/.gdbinit:
 
     add-auto-load-scripts-directory PREFIX/share/gdb/auto-load
     add-auto-load-safe-path PREFIX
 
-and for the tree, where the script lies beside the library: `add-auto-load-safe-path TREE/build`. Or `source PREFIX/share/gradus/gradus-gdb.py` in a session.
+For a library in a build folder, add `add-auto-load-safe-path TREE/build`. In a running gdb, `source PREFIX/share/gradus/gradus-gdb.py` loads it.
 """
 import struct
 
 import gdb
 import gdb.printing
 
-SHOWN = 8  # elements
-# In the order of src/api/layout.c.
+SHOWN = 8  # elements that are printed
+# The fields that grd_debug_layout describes, in the order of src/api/layout.c.
 LAYOUT = ("object_type type_name keys itemsize dtype device device_index ndim storage data offset numel sizes strides base autograd storage_bytes "
           "storage_version meta_grad_fn node_name node_edges node_nedges edge_node edge_size autograd_key").split()
-# In the order of GRD_DTYPES in gradus/types.h: the name and the format of the struct module.
+# Name and format (of Python's module struct) of each dtype, in the order of GRD_DTYPES in gradus/types.h.
 DTYPES = [("none", ""), ("bool", "?"), ("uint8", "B"), ("int8", "b"), ("uint16", "H"), ("int16", "h"), ("uint32", "I"), ("int32", "i"), ("uint64", "Q"), ("int64", "q"),
           ("float16", "e"), ("bfloat16", "bfloat16"), ("float32", "f"), ("float64", "d"), ("complex32", "ee"), ("complex64", "ff"), ("complex128", "dd"), ("float8_e4m3fn", "B"),
           ("float8_e5m2", "B"), ("qint8", "b"), ("quint8", "B"), ("qint32", "i")]
@@ -27,7 +27,7 @@ DEVICES = ["none", "cpu", "meta"]
 
 
 class Memory:
-    """What the program has at addresses."""
+    """Reads the memory of the program."""
 
     def __init__(self):
         address = int(gdb.parse_and_eval("(unsigned long)&grd_debug_layout"))
@@ -49,7 +49,7 @@ class Memory:
         return text.split(b"\0")[0].decode(errors="replace")
 
     def kind(self, address):
-        """ "tensor", "node", "meta", ... of a counted object."""
+        """Returns the type name of a reference-counted object: "tensor", "node", "meta", ..."""
         return self.text(self.number(self.number(address, "object_type", "Q"), "type_name", "Q"))
 
 
@@ -65,7 +65,7 @@ def readable(value):
 
 
 def elements(memory, tensor, sizes, strides, code):
-    """The first elements in row-major order."""
+    """Returns the texts of the first SHOWN elements in row-major order."""
     data, itemsize = memory.number(tensor, "data", "Q"), memory.number(tensor, "itemsize", "I")
     index, shown = [0] * len(sizes), []
     for _ in range(min(SHOWN, memory.number(tensor, "numel", "q"))):
@@ -85,7 +85,7 @@ def device_name(kind, index):
 
 
 def grad_fn_of(memory, tensor):
-    """The node that computed the tensor; 0: none."""
+    """Returns the address of the node that computed the tensor, or 0."""
     node = memory.number(tensor, "autograd", "Q")
     return memory.number(node, "meta_grad_fn", "Q") if node and memory.kind(node) == "meta" else node
 
@@ -133,7 +133,7 @@ def describe_node(address):
 
 
 class Pointer:
-    """A pointer to something whose type the program does not know."""
+    """Prints a pointer whose type has no definition in the public headers."""
 
     def __init__(self, value):
         self.value = value
