@@ -8,7 +8,7 @@
 #include "op/common.h"
 #include "op/composite.h"
 #include "op/formula.h"
-#include "op/indexed.h"
+#include "op/index_loops.h"
 #include "op/plan.h"
 
 /* ---- Diagonals --------------------------------------------------------------------------------------------------------------------- */

@@ -1,4 +1,4 @@
-/* The law of elementwise operators. Those with more to say are in arithmetic.c.
+/* The law of elementwise operators. Those with more to say are in elementwise_checks.c.
  *
  * Three ways, from narrow to wide, with the same result, bit for bit:
  *     shortcut   small contiguous operands of one dtype and shape: the kernel is called

@@ -9,7 +9,7 @@
 #include "kernel/table.h"
 #include "op/common.h"
 #include "op/copy.h"
-#include "op/indexed.h"
+#include "op/index_loops.h"
 
 /* ---- embedding ----------------------------------------------------------------------------------------------------------- */
 

@@ -12,7 +12,7 @@
 #include "base/memory.h"
 #include "kernel/table.h"
 #include "op/common.h"
-#include "op/fft_lines.h"
+#include "op/fft_passes.h"
 
 enum { KEPT_BYTES = 64 << 20, TABLE_ALIGNMENT = 64 };
 

@@ -33,7 +33,7 @@ int64_t grd_least_of(grd_dims sizes);
 /* The last number of a list, 0 of an empty one; and those before it. */
 int64_t grd_last_of(grd_dims list);
 grd_dims grd_but_last_of(grd_dims list);
-/* Of torch.fft: fft_functions.c. The number, in a transform of n real numbers, of the first element behind those whose conjugates are elements, too. */
+/* Of torch.fft: fft_arguments.c. The number, in a transform of n real numbers, of the first element behind those whose conjugates are elements, too. */
 int64_t grd_fft_paired(int64_t n);
 /* The input, integers and bool as the default float, if `complex` as complex numbers. RuntimeError: a dtype without transforms. */
 grd_tensor *grd_fft_input(grd_tensor *self, bool complex);
@@ -275,7 +275,7 @@ double grd_alpha_dropout_scale(double p);
 /* RuntimeError: probabilities that are not finite, or rows of them that sum to 0. */
 bool grd_multinomial_check(grd_tensor *p);
 
-/* Of elementwise operators: arithmetic.c. */
+/* Of elementwise operators: elementwise_checks.c. */
 /* NotImplementedError: there is no derivative for what is named. */
 double grd_underived(const char *what);
 static inline bool grd_is_one(grd_scalar s)

@@ -3,7 +3,7 @@
 
 #include "kernel/gemm.h"
 #include "kernel/table.h"
-#include "op/lapack_blocks.h"
+#include "op/lapack_panels.h"
 #include "op/openblas.h"
 
 typedef void trtri_routine(const char *triangle, const char *diagonal, const int64_t *n, void *a, const int64_t *lda, int64_t *ret_info,

@@ -1,4 +1,4 @@
-/* Least squares of matrices that do not have full rank, by LAPACK's gelsy. Checks, and the choice among the ways to least squares, are in spectral_checks.c. Schema:
+/* Least squares of matrices that do not have full rank, by LAPACK's gelsy. Checks, and the choice among the ways to least squares, are in norm.c. Schema:
  * schema/matrix_norm.toml.
  *
  * Invariant: each matrix is computed by itself, so the bits do not depend on the number of threads. */
@@ -9,8 +9,8 @@
 #include "kernel/table.h"
 #include "op/formula.h"
 #include "op/lapack.h"
-#include "op/matrices.h"
-#include "op/spectral_lapack.h"
+#include "op/matrix_batch.h"
+#include "op/lapack_eigh_svd.h"
 
 /* What a plan hands to its run. */
 struct job {

@@ -10,7 +10,7 @@
 #include "kernel/table.h"
 #include "op/common.h"
 #include "op/copy.h"
-#include "op/indexed.h"
+#include "op/index_loops.h"
 #include "op/plan.h"
 
 enum { MASK_BLOCK = 16 * 1024 }; /* elements that one thread counts and moves */

@@ -6,7 +6,7 @@
 #include "gen/uses/op/matrix_chains.h"
 #include "op/composite.h"
 #include "op/formula.h"
-#include "op/matrices.h"
+#include "op/matrix_batch.h"
 
 /* ---- Powers ------------------------------------------------------------------------------------------------------------------------------ */
 

@@ -10,7 +10,7 @@
 #include "op/common.h"
 #include "op/copy.h"
 #include "op/formula.h"
-#include "op/indexed.h"
+#include "op/index_loops.h"
 
 /* ---- Slices -------------------------------------------------------------------------------------------------------------- */
 

@@ -5,7 +5,7 @@
 
 #include "gen/uses/op/scatter_reduce.h"
 #include "gradus/library.h"
-#include "op/indexed.h"
+#include "op/index_loops.h"
 #include "op/formula.h"
 
 /* ---- Products and extremes --------------------------------------------------------------------------------------------------------- */

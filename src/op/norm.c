@@ -3,11 +3,11 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "gen/uses/op/spectral_checks.h"
+#include "gen/uses/op/norm.h"
 #include "gen/words.h"
 #include "op/formula.h"
 #include "op/lapack.h"
-#include "op/matrices.h"
+#include "op/matrix_batch.h"
 
 /* ---- Norms ----------------------------------------------------------------------------------------------------------------------------- */
 

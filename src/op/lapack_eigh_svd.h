@@ -1,4 +1,4 @@
-/* Eigenvalues, singular values and least squares by LAPACK, one matrix at a time, over OpenBLAS. For spectral.c and least_squares.c alone. */
+/* Eigenvalues, singular values and least squares by LAPACK, one matrix at a time, over OpenBLAS. For eigh_svd.c and least_squares.c alone. */
 #ifndef GRD_OP_SPECTRAL_LAPACK_H
 #define GRD_OP_SPECTRAL_LAPACK_H
 

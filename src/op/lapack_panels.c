@@ -5,7 +5,7 @@
  * - The steps, and their order for each column, depend on the sizes alone: so the bits do not depend on the number of threads.
  * - Columns are changed by one thread at a time.
  * - A step that has begun can be done: OpenBLAS, which has had memory for a call, has it again. */
-#include "op/lapack_blocks.h"
+#include "op/lapack_panels.h"
 
 #include <pthread.h>
 #include <sched.h>

@@ -2,7 +2,7 @@
 #include <float.h>
 #include <math.h>
 
-#include "gen/uses/op/numbers.h"
+#include "gen/uses/op/elementwise_composites.h"
 #include "op/elementwise.h"
 #include "op/reduce.h"
 #include "op/formula.h"

@@ -1,5 +1,5 @@
 /* Eigenvalues and singular values: checks, results, the choice between kernels and LAPACK, and the loop over the matrices of a batch. Algorithms are in
- * kernel/cpu/jacobi.c and in LAPACK (spectral_lapack.c). Schema: schema/spectral.toml.
+ * kernel/cpu/jacobi.c and in LAPACK (lapack_eigh_svd.c). Schema: schema/spectral.toml.
  *
  * Invariant: each matrix is computed by itself, so the bits do not depend on the number of threads. */
 #include "kernel/spectral.h"
@@ -8,14 +8,14 @@
 #include <string.h>
 
 #include "base/parallel.h"
-#include "gen/uses/op/spectral.h"
+#include "gen/uses/op/eigh_svd.h"
 #include "gen/words.h"
 #include "gradus/runtime.h"
 #include "kernel/table.h"
 #include "op/formula.h"
-#include "op/matrices.h"
+#include "op/matrix_batch.h"
 #include "op/provider.h"
-#include "op/spectral_lapack.h"
+#include "op/lapack_eigh_svd.h"
 
 /* ---- Pieces of a batch ------------------------------------------------------------------------------------------------------------------- */
 

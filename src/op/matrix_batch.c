@@ -1,10 +1,10 @@
 /* Batches of matrices: checks, and where their matrices lie. */
-#include "op/matrices.h"
+#include "op/matrix_batch.h"
 
 #include <stdio.h>
 #include <string.h>
 
-#include "gen/uses/op/matrices.h"
+#include "gen/uses/op/matrix_batch.h"
 #include "kernel/decomposition.h"
 #include "op/formula.h"
 

@@ -1,5 +1,5 @@
 /* LAPACK's syevd, heevd, gesdd and gelsy, as Fortran calls them: all arguments by address, after them the lengths of those that are text. */
-#include "op/spectral_lapack.h"
+#include "op/lapack_eigh_svd.h"
 
 #include <math.h>
 #include <string.h>

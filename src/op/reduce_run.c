@@ -1,4 +1,4 @@
-/* The engine of reductions: strips, pieces, cells. What is reduced, and the checks, are in reduction.c; the loops in kernel/cpu/reduce.c.
+/* The engine of reductions: strips, pieces, cells. What is reduced, and the checks, are in reduce_plan.c; the loops in kernel/cpu/reduce.c.
  *
  * Every reduction is a grid of strips (neighbouring outputs, at most GRD_REDUCE_STRIP) by pieces (ranges of the reduced elements). The grid
  * follows from shape and strides alone, each cell is done by one thread, and pieces are combined in order: the same bits for any

@@ -1,12 +1,12 @@
 /* Operators that draw a number for each element of tensors that hold the parameters of a distribution: poisson, binomial, gamma, Dirichlet.
  *
- * How a number is made of the generator's words is in kernel/sampler.c; fills in place, whose parameters are numbers, are in random.c.
+ * How a number is made of the generator's words is in kernel/sampler.c; fills in place, whose parameters are numbers, are in random_fill.c.
  * Invariant: numbers are drawn one after the other under the generator's lock, in the order of a contiguous result, after every check. */
-#include "gen/uses/op/draw.h"
+#include "gen/uses/op/random_distributions.h"
 #include "kernel/sampler.h"
 #include "op/composite.h"
 #include "op/plan.h"
-#include "op/random.h"
+#include "op/random_fill.h"
 
 static bool is_wide(grd_dtype dtype)
 {

@@ -1,17 +1,17 @@
 /* Random numbers: the operators that fill a tensor in place. What a distribution makes of the generator's words is in kernel/cpu/random.c.
  *
  * A fill draws the words of many elements at once, makes values of them on all threads, as float, double, bool or int64, and converts those
- * to the tensor's dtype, in the order of memory. Operators that make a tensor are in sample.c.
+ * to the tensor's dtype, in the order of memory. Operators that make a tensor are in random_indices.c.
  * Invariant: words are drawn under the generator's lock, and in the order and number PyTorch draws them, so that the stream of numbers is the
  * same. */
-#include "op/random.h"
+#include "op/random_fill.h"
 
 #include <math.h>
 #include <stdlib.h>
 
 #include "base/half.h"
 #include "base/parallel.h"
-#include "gen/uses/op/random.h"
+#include "gen/uses/op/random_fill.h"
 #include "kernel/random.h"
 #include "kernel/table.h"
 #include "op/composite.h"

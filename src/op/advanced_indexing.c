@@ -1,18 +1,18 @@
 /* Indexing by several tensors at once: index reads the elements they name, index_put writes them.
  *
- * Whatever names the places, index tensors or masks, is first made one list of places in memory; the loops of indexed.c do the rest.
+ * Whatever names the places, index tensors or masks, is first made one list of places in memory; the loops of index_loops.c do the rest.
  * Invariants: every index is checked before anything is made or written; values for one place are written, or added, in the order of the
  * index by one thread. */
 #include <string.h>
 
 #include "base/text.h"
 #include "core/iter.h"
-#include "gen/uses/op/advanced.h"
+#include "gen/uses/op/advanced_indexing.h"
 #include "gradus/library.h"
 #include "kernel/table.h"
 #include "op/common.h"
 #include "op/copy.h"
-#include "op/indexed.h"
+#include "op/index_loops.h"
 #include "op/plan.h"
 
 /* What index tensors say about a tensor. */

@@ -5,7 +5,7 @@
 #include "base/parallel.h"
 #include "gen/binary_kernels.h"
 #include "kernel/index.h"
-#include "op/indexed.h"
+#include "op/index_loops.h"
 
 enum {
     LEAST_ROW = 256, /* bytes: shorter rows are mostly calls */

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "base/parallel.h"
-#include "gen/uses/op/grid.h"
+#include "gen/uses/op/grid_sample.h"
 #include "gradus/library.h"
 #include "kernel/table.h"
 #include "op/plan.h"

@@ -1,5 +1,5 @@
 /* Derivatives estimated from samples: torch.gradient. */
-#include "gen/uses/op/differences.h"
+#include "gen/uses/op/finite_differences.h"
 #include "gradus/library.h"
 #include "op/formula.h"
 

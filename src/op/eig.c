@@ -1,4 +1,4 @@
-/* Eigenvalues of general matrices, by LAPACK's geev or a kernel (kernel/cpu/schur.c, eigen.c). Schema: schema/spectral.toml.
+/* Eigenvalues of general matrices, by LAPACK's geev or a kernel (kernel/cpu/schur.c, kernel/cpu/eigen.c). Schema: schema/spectral.toml.
  *
  * Invariant: each matrix is computed by itself, so the bits do not depend on the number of threads. */
 #include "kernel/eigen.h"
@@ -6,12 +6,12 @@
 #include <string.h>
 
 #include "base/parallel.h"
-#include "gen/uses/op/eigen.h"
+#include "gen/uses/op/eig.h"
 #include "gradus/runtime.h"
 #include "kernel/spectral.h"
 #include "kernel/table.h"
 #include "op/formula.h"
-#include "op/matrices.h"
+#include "op/matrix_batch.h"
 #include "op/openblas.h"
 #include "op/provider.h"
 

@@ -1,8 +1,8 @@
-/* The nest of loops around the indexed kernels, and the reading and checking of index tensors; see indexed.h.
+/* The nest of loops around the indexed kernels, and the reading and checking of index tensors; see index_loops.h.
  *
  * Invariant: what is written several times is written in the order of the index, by one thread, so that results do not depend on
  * the number of threads. */
-#include "op/indexed.h"
+#include "op/index_loops.h"
 
 #include <stdatomic.h>
 #include <stdio.h>
@@ -13,7 +13,7 @@
 #include "kernel/table.h"
 #include "op/common.h"
 #include "op/copy.h"
-#include "gen/uses/op/indexed.h"
+#include "gen/uses/op/index_loops.h"
 
 enum {
     ELEMENTS_GRAIN = 16 * 1024,

@@ -3,11 +3,11 @@
  * Invariant: every index is checked before the result is made. */
 #include <string.h>
 
-#include "gen/uses/op/index.h"
+#include "gen/uses/op/gather.h"
 #include "gradus/library.h"
 #include "kernel/table.h"
 #include "op/common.h"
-#include "op/indexed.h"
+#include "op/index_loops.h"
 
 bool plan_index_select(struct grd_plan *p, grd_tensor *self, int64_t dim, grd_tensor *index)
 {

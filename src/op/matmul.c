@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "core/small.h"
-#include "gen/uses/op/linalg.h"
+#include "gen/uses/op/matmul.h"
 #include "op/formula.h"
 #include "op/product.h"
 #include "op/provider.h"

@@ -2,7 +2,7 @@
 #include <string.h>
 
 #include "base/object.h"
-#include "gen/uses/op/fft_functions.h"
+#include "gen/uses/op/fft_arguments.h"
 #include "gen/words.h"
 #include "kernel/table.h"
 #include "op/formula.h"

@@ -1,16 +1,16 @@
 /* Operators that make tensors of random numbers: the factories, permutations, dropout and multinomial.
  *
- * The fills they call are in random.c. Invariants are those of random.c: drawn serially, in PyTorch's order and width, after every check. */
+ * The fills they call are in random_fill.c. Invariants are those of random_fill.c: drawn serially, in PyTorch's order and width, after every check. */
 #include <math.h>
 
 #include <string.h>
 
-#include "gen/uses/op/sample.h"
+#include "gen/uses/op/random_indices.h"
 #include "kernel/random.h"
 #include "kernel/table.h"
 #include "op/formula.h"
 #include "op/plan.h"
-#include "op/random.h"
+#include "op/random_fill.h"
 
 /* ---- Permutations ------------------------------------------------------------------------------------------------------------------- */
 

@@ -1,5 +1,5 @@
-/* Transforms of lines: see fft_lines.h. */
-#include "op/fft_lines.h"
+/* Transforms of lines: see fft_passes.h. */
+#include "op/fft_passes.h"
 
 #include <string.h>
 

@@ -1,4 +1,4 @@
-/* What drawing random numbers asks of dtypes, shared by the fills (random.c) and the operators that make tensors (sample.c). */
+/* What drawing random numbers asks of dtypes, shared by the fills (random_fill.c) and the operators that make tensors (random_indices.c). */
 #ifndef GRD_OP_RANDOM_H
 #define GRD_OP_RANDOM_H
 

@@ -1,8 +1,8 @@
-/* Search in sorted numbers, membership, and counts of integers. The loops are in kernel/cpu/order.c and index.c. */
+/* Search in sorted numbers, membership, and counts of integers. The loops are in kernel/cpu/order.c and kernel/cpu/index.c. */
 #include <string.h>
 
 #include "base/parallel.h"
-#include "gen/uses/op/search.h"
+#include "gen/uses/op/searchsorted.h"
 #include "gradus/library.h"
 #include "kernel/index.h"
 #include "op/common.h"

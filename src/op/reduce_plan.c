@@ -1,9 +1,9 @@
-/* The rules of reductions, and the operators that are made of reductions. How a reduction runs is in reduce.c. */
+/* The rules of reductions, and the operators that are made of reductions. How a reduction runs is in reduce_run.c. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
 
-#include "gen/uses/op/reduction.h"
+#include "gen/uses/op/reduce_plan.h"
 #include "op/reduce.h"
 #include "op/formula.h"
 

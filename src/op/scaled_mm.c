@@ -3,7 +3,7 @@
 #include <stdio.h>
 
 #include "core/tensor.h"
-#include "gen/uses/op/scaled.h"
+#include "gen/uses/op/scaled_mm.h"
 #include "gradus/library.h"
 #include "op/common.h"
 #include "op/composite.h"

@@ -69,7 +69,7 @@ struct grd_indexed_plan {
     bool wraps;                /* negative indices are counted from the end */
     bool keeps_layout;         /* a new result has self's strides; otherwise it is contiguous */
     bool unchecked;            /* the index names nothing */
-    bool by_rows;              /* of index_add: index_rows.c runs it */
+    bool by_rows;              /* of index_add: index_add_rows.c runs it */
     grd_error_code range_code; /* for "index 5 is out of bounds …"; NONE: "index out of range in self" */
     int64_t dim;
     struct grd_indices indices; /* set by the check */
