@@ -10,10 +10,11 @@
 #include "gen/uses/op/advanced_indexing.h"
 #include "gradus/library.h"
 #include "kernel/table.h"
-#include "op/common.h"
 #include "op/copy.h"
 #include "op/index_loops.h"
 #include "op/plan.h"
+#include "op/checks.h"
+#include "op/sizes.h"
 
 /* What index tensors say about a tensor. */
 struct places {

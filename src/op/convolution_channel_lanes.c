@@ -9,6 +9,7 @@
 
 #include "base/parallel.h"
 #include "op/convolution_direct.h"
+#include "op/sizes.h"
 
 enum {
     BLOCK_ROWS = 96, /* whole tiles of every kernel */

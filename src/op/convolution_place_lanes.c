@@ -10,6 +10,7 @@
 #include "base/parallel.h"
 #include "kernel/map.h"
 #include "op/convolution_direct.h"
+#include "op/sizes.h"
 
 enum {
     BLOCK_TAPS = 32,

@@ -14,6 +14,7 @@
 #include "op/lapack.h"
 #include "op/lapack_panels.h"
 #include "op/matrix_batch.h"
+#include "op/lapack_reflections.h"
 
 /* ---- Checks ---------------------------------------------------------------------------------------------------------------------------- */
 

@@ -16,6 +16,7 @@
 #include "op/matrix_batch.h"
 #include "op/provider.h"
 #include "op/lapack_eigh_svd.h"
+#include "op/lapack_reflections.h"
 
 /* ---- Pieces of a batch ------------------------------------------------------------------------------------------------------------------- */
 

@@ -15,7 +15,8 @@
 #include "core/small.h"
 #include "dispatch/op.h"
 #include "kernel/index.h"
-#include "op/common.h"
+#include "op/checks.h"
+#include "op/dtypes.h"
 
 enum { MAX_INPUTS = 3 };
 

@@ -6,6 +6,7 @@
 #include "op/elementwise.h"
 #include "op/reduce.h"
 #include "op/formula.h"
+#include "op/out.h"
 
 grd_tensor *op_positive(grd_tensor *self)
 {

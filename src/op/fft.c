@@ -11,6 +11,7 @@
 #include "op/fft_passes.h"
 #include "op/formula.h"
 #include "op/plan.h"
+#include "op/fft_tables.h"
 
 enum {
     SHORT_LINE = 48,         /* is transformed in lanes, even if there is no other beside it */

@@ -7,16 +7,6 @@
 #include "kernel/table.h"
 #include "op/formula.h"
 
-int64_t grd_last_of(grd_dims list)
-{
-    return list.n > 0 ? list.data[list.n - 1] : 0;
-}
-
-grd_dims grd_but_last_of(grd_dims list)
-{
-    return grd_dims_from(list.data, grd_greatest(list.n - 1, 0));
-}
-
 int64_t grd_fft_paired(int64_t n)
 {
     return (n + 1) / 2;

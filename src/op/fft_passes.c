@@ -5,7 +5,7 @@
 
 #include "base/parallel.h"
 #include "kernel/table.h"
-#include "op/common.h"
+#include "op/sizes.h"
 
 static int64_t item_bytes(const struct grd_fft_row *row)
 {

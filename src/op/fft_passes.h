@@ -1,8 +1,8 @@
 /* Transforms of lines by the tables of their length: in lanes, or one line on several threads. Nothing here allocates. */
-#ifndef GRD_OP_FFT_LINES_H
-#define GRD_OP_FFT_LINES_H
+#ifndef GRD_OP_FFT_PASSES_H
+#define GRD_OP_FFT_PASSES_H
 
-#include "op/fft_tables.h"
+#include "op/fft_node.h"
 
 /* Elements that a line in lanes has room for, beside the n of a transform in lanes. */
 int64_t grd_fft_lanes_room(const struct grd_fft_node *node);

@@ -134,3 +134,30 @@ grd_tensors op_gradient_coordinates(grd_tensor *self, grd_tensors spacing, grd_d
     }
     return grd_pending() ? grd_tensors_from(NULL, 0) : grd_tensors_from(made, d.n);
 }
+
+grd_tensor *op_diff(grd_tensor *self, int64_t n, int64_t dim, grd_tensor *prepend, grd_tensor *append)
+{
+    if (self->ndim == 0)
+        return grd_fail(GRD_ERROR_RUNTIME, "diff expects input to be at least one-dimensional");
+    if (n < 0)
+        return grd_fail(GRD_ERROR_RUNTIME, "order must be non-negative but got %lld", (long long)n);
+    if (!grd_wrap_dim(self, dim, &dim))
+        return grd_failed;
+    grd_tensor *parts[3], *t = self;
+    int64_t count = 0;
+    if (prepend != NULL)
+        parts[count++] = prepend;
+    parts[count++] = self;
+    if (append != NULL)
+        parts[count++] = append;
+    if (count > 1)
+        t = grd_cat(grd_tensors_from(parts, count), .dim = dim);
+    if (n == 0 && !grd_pending())
+        return grd_clone(self);
+    for (int64_t i = 0; i < n && !grd_pending() && (i == 0 || t->sizes[dim] > 0); i++) {
+        const int64_t rest = t->sizes[dim] > 0 ? t->sizes[dim] - 1 : 0;
+        grd_tensor *ahead = grd_narrow(t, dim, t->sizes[dim] - rest, rest), *behind = grd_narrow(t, dim, 0, rest);
+        t = t->dtype == GRD_BOOL ? grd_logical_xor(ahead, behind) : grd_sub(ahead, behind);
+    }
+    return grd_pending() ? grd_failed : t;
+}

@@ -6,8 +6,8 @@
 #include "gen/uses/op/gather.h"
 #include "gradus/library.h"
 #include "kernel/table.h"
-#include "op/common.h"
 #include "op/index_loops.h"
+#include "op/sizes.h"
 
 bool plan_index_select(struct grd_plan *p, grd_tensor *self, int64_t dim, grd_tensor *index)
 {

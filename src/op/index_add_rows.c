@@ -1,11 +1,14 @@
 /* index_add of whole rows. They are sorted by the row of the result they go to, so that each is read and written once, whatever the order of the index, and threads share the
  * rows of the result. What goes to one row is added in the order of the index; halves are added as float32, and rounded once. */
+#include "op/index_add_rows.h"
+
 #include <string.h>
 
 #include "base/parallel.h"
 #include "gen/binary_kernels.h"
 #include "kernel/index.h"
 #include "op/index_loops.h"
+#include "op/sizes.h"
 
 enum {
     LEAST_ROW = 256, /* bytes: shorter rows are mostly calls */

@@ -11,9 +11,10 @@
 #include "base/parallel.h"
 #include "kernel/bytes.h"
 #include "kernel/table.h"
-#include "op/common.h"
 #include "op/copy.h"
 #include "gen/uses/op/index_loops.h"
+#include "op/sizes.h"
+#include "core/iter.h"
 
 enum {
     ELEMENTS_GRAIN = 16 * 1024,

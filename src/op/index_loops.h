@@ -1,7 +1,7 @@
 /* Loops over places that an index tensor names: what every operator that indexes by tensors checks, reads and runs.
  */
-#ifndef GRD_OP_INDEXED_H
-#define GRD_OP_INDEXED_H
+#ifndef GRD_OP_INDEX_LOOPS_H
+#define GRD_OP_INDEX_LOOPS_H
 
 #include "kernel/index.h"
 #include "op/plan.h"
@@ -81,20 +81,6 @@ bool grd_plan_writes(struct grd_plan *p, const struct grd_indexed_plan *indexed,
                      grd_dtype as);
 /* Plans one that reads. */
 bool grd_plan_gathers(struct grd_plan *p, const struct grd_indexed_plan *indexed, grd_tensor *self, grd_tensor *index, grd_dims sizes);
-
-/* True if index_add adds rows that lie in one run, as they are in memory: row by row of the result, each of which then is read and written once. */
-bool grd_adds_rows(const struct grd_plan *p, const grd_tensor *self, int64_t dim, const grd_tensor *index, const grd_tensor *source);
-/* Bytes of memory that takes. */
-double grd_added_rows_scratch(const grd_tensor *self, int64_t dim, const grd_tensor *index);
-void grd_add_rows(const struct grd_plan *p);
-
-/* Checks the arguments of scatter; `src` is NULL if it scatters one number. */
-bool grd_check_scatter(const grd_tensor *self, int64_t dim, const grd_tensor *index, const grd_tensor *src);
-/* Checks the source of index_add and the like. */
-bool grd_check_index_source(const grd_tensor *self, int64_t dim, const grd_tensor *index, const grd_tensor *source);
-
-/* The gradient of elements that an index uses, with zeros for those of larger `sizes` that it leaves out. */
-grd_tensor *grd_scatter_grown(grd_tensor *part, grd_dims sizes);
 
 /* ---- What is written ----------------------------------------------------------------------------------------------------- */
 

@@ -6,6 +6,7 @@
 
 #include "core/tensor.h"
 #include "op/openblas.h"
+#include "op/lapack_reflections.h"
 
 typedef void syevd_routine(const char *jobz, const char *uplo, const int64_t *n, void *a, const int64_t *lda, void *w, void *work,
                            const int64_t *lwork, int64_t *iwork, const int64_t *liwork, int64_t *ret_info, size_t length1, size_t length2);

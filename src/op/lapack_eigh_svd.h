@@ -1,12 +1,13 @@
 /* Eigenvalues, singular values and least squares by LAPACK, one matrix at a time, over OpenBLAS. For eigh_svd.c and least_squares.c alone. */
-#ifndef GRD_OP_SPECTRAL_LAPACK_H
-#define GRD_OP_SPECTRAL_LAPACK_H
+#ifndef GRD_OP_LAPACK_EIGH_SVD_H
+#define GRD_OP_LAPACK_EIGH_SVD_H
 
 #include <stdbool.h>
 #include <stddef.h>
 
 #include "gradus/types.h"
 #include "kernel/spectral.h"
+#include "op/lapack_reflections.h"
 
 /* The memory of a call: copies of matrices, and as much workspace as LAPACK asks for, in elements of the dtype, real numbers and integers. */
 struct grd_lapack_work {

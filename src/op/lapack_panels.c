@@ -15,11 +15,15 @@
 #include "gradus/runtime.h"
 #include "op/lapack.h"
 #include "op/openblas.h"
+#include "op/sizes.h"
 
 typedef void laswp_routine(const int64_t *n, void *a, const int64_t *lda, const int64_t *first, const int64_t *last, const int64_t *pivots,
                            const int64_t *step);
 typedef void herk_routine(const char *triangle, const char *transposition, const int64_t *n, const int64_t *k, const void *alpha,
                           const void *a, const int64_t *lda, const void *beta, void *c, const int64_t *ldc, size_t length1, size_t length2);
+
+/* The shorter side from which on two threads are faster than one call of LAPACK, and one thread as fast. */
+enum { LU_SIDE = 128, CHOLESKY_SIDE = 192 };
 
 /* Measured on two threads of a Zen 5, for sides of 200 to 2,000. */
 enum {
@@ -266,7 +270,7 @@ static void exchange_left(int64_t begin, int64_t end, void *context)
     }
 }
 
-bool grd_lapack_lu_by_panels(grd_dtype dtype, int64_t m, int64_t n, void *a, int64_t *ret_pivots, int32_t *ret_info)
+static bool lu_by_panels(grd_dtype dtype, int64_t m, int64_t n, void *a, int64_t *ret_pivots, int32_t *ret_info)
 {
     struct job job = job_of(dtype, m, n, a);
     job.pivots = ret_pivots;
@@ -278,6 +282,20 @@ bool grd_lapack_lu_by_panels(grd_dtype dtype, int64_t m, int64_t n, void *a, int
         ret_pivots[i] += i / job.width * job.width;
     grd_parallel_for(0, job.factors, 1, exchange_left, &job);
     *ret_info = (int32_t)job.info;
+    return true;
+}
+
+bool grd_lapack_lu(grd_dtype dtype, int64_t m, int64_t n, void *a, int64_t *ret_pivots, int32_t *ret_info)
+{
+    if (grd_least(m, n) >= LU_SIDE)
+        return lu_by_panels(dtype, m, n, a, ret_pivots, ret_info);
+    grd_getrf_routine *const getrf = (grd_getrf_routine *)grd_lapack_begin(dtype, GRD_LAPACK_GETRF);
+    int64_t info = 0;
+    if (getrf == NULL)
+        return false;
+    getrf(&m, &n, a, &m, ret_pivots, &info);
+    grd_openblas_end();
+    *ret_info = (int32_t)info;
     return true;
 }
 
@@ -311,7 +329,7 @@ static void update_cholesky(struct job *job, int64_t panel, int64_t column, int6
                   job->one, at(job, end, column), &job->n, 1, 1);
 }
 
-bool grd_lapack_cholesky_by_panels(grd_dtype dtype, int64_t n, void *a, int32_t *ret_info)
+static bool cholesky_by_panels(grd_dtype dtype, int64_t n, void *a, int32_t *ret_info)
 {
     struct job job = job_of(dtype, n, n, a);
     job.decompose = decompose_cholesky;
@@ -319,5 +337,19 @@ bool grd_lapack_cholesky_by_panels(grd_dtype dtype, int64_t n, void *a, int32_t 
     if (!run(&job))
         return false;
     *ret_info = (int32_t)job.info;
+    return true;
+}
+
+bool grd_lapack_cholesky(grd_dtype dtype, int64_t n, void *a, int32_t *ret_info)
+{
+    if (n >= CHOLESKY_SIDE)
+        return cholesky_by_panels(dtype, n, a, ret_info);
+    grd_potrf_routine *const potrf = (grd_potrf_routine *)grd_lapack_begin(dtype, GRD_LAPACK_POTRF);
+    int64_t info = 0;
+    if (potrf == NULL)
+        return false;
+    potrf("L", &n, a, &n, &info, 1);
+    grd_openblas_end();
+    *ret_info = (int32_t)info;
     return true;
 }

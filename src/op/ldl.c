@@ -12,6 +12,7 @@
 #include "op/formula.h"
 #include "op/lapack.h"
 #include "op/matrix_batch.h"
+#include "op/lapack_reflections.h"
 
 static const struct grd_ldl_row *kernels_of(const grd_tensor *x)
 {

@@ -4,7 +4,6 @@
 
 #include "base/object.h"
 #include "gen/uses/op/lobpcg.h"
-#include "op/composite.h"
 #include "op/formula.h"
 #include "op/matrix_batch.h"
 

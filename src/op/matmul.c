@@ -7,6 +7,7 @@
 #include "op/formula.h"
 #include "op/product.h"
 #include "op/provider.h"
+#include "op/out.h"
 
 /* ---- Running a product ------------------------------------------------------------------------------------------------------- */
 
@@ -347,17 +348,6 @@ static grd_tensor *fold_rows(grd_tensor *self, grd_tensor *other, grd_tensor *ad
     sizes[ndim - 1] = product->sizes[1];
     const grd_dims unfolded = grd_dims_from(sizes, ndim);
     return added != NULL ? grd_reshape(product, unfolded) : grd_unsafe_view(product, unfolded);
-}
-
-grd_tensor *grd_fold_batch(grd_tensor *t, grd_dims batch)
-{
-    int64_t sizes[GRD_MAX_DIMS];
-    const int64_t rows = t->sizes[t->ndim - 2], columns = t->sizes[t->ndim - 1];
-    memcpy(sizes, batch.data, (size_t)batch.n * sizeof *sizes);
-    sizes[batch.n] = rows;
-    sizes[batch.n + 1] = columns;
-    grd_tensor *expanded = grd_expand(t, grd_dims_from(sizes, batch.n + 2));
-    return grd_reshape(expanded, grd_dims(grd_sizes_product(batch.data, batch.n), rows, columns));
 }
 
 static grd_tensor *batched_product(grd_tensor *self, grd_tensor *other)

@@ -1,6 +1,6 @@
 /* What operators on batches of matrices share: the last two dimensions are the matrices, those before them the batch. Results lie column by column. */
-#ifndef GRD_OP_MATRICES_H
-#define GRD_OP_MATRICES_H
+#ifndef GRD_OP_MATRIX_BATCH_H
+#define GRD_OP_MATRIX_BATCH_H
 
 #include "op/plan.h"
 

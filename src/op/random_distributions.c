@@ -7,6 +7,7 @@
 #include "op/composite.h"
 #include "op/plan.h"
 #include "op/random_fill.h"
+#include "op/checks.h"
 
 static bool is_wide(grd_dtype dtype)
 {

@@ -16,6 +16,8 @@
 #include "kernel/table.h"
 #include "op/composite.h"
 #include "op/plan.h"
+#include "op/checks.h"
+#include "core/iter.h"
 
 /* Elements made at a time, by one task, and of which the words are drawn at a time where making them is slow enough for several threads. */
 enum { PIECE = 512, GRAIN = 4 * PIECE, BATCH = 16 * GRAIN, FEW_WORDS = 256 };

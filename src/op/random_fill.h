@@ -1,6 +1,6 @@
 /* What drawing random numbers asks of dtypes, shared by the fills (random_fill.c) and the operators that make tensors (random_indices.c). */
-#ifndef GRD_OP_RANDOM_H
-#define GRD_OP_RANDOM_H
+#ifndef GRD_OP_RANDOM_FILL_H
+#define GRD_OP_RANDOM_FILL_H
 
 #include "base/random.h"
 #include "core/tensor.h"

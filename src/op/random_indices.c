@@ -45,32 +45,6 @@ void run_randperm(const struct grd_plan *p, int64_t n, grd_generator *generator,
     grd_generator_unlock(locked);
 }
 
-/* ---- dropout ------------------------------------------------------------------------------------------------------------------------ */
-
-grd_dims grd_channel_sizes(grd_dims sizes)
-{
-    int64_t *const channels = grd_pool_array(sizes.n, sizeof *channels);
-    for (int64_t i = 0; channels != NULL && i < sizes.n; i++)
-        channels[i] = i < 2 ? sizes.data[i] : 1;
-    return channels == NULL ? GRD_NO_DIMS : grd_dims_from(channels, sizes.n);
-}
-
-double grd_rounded_to(double x, grd_dtype dtype)
-{
-    _Alignas(16) char rounded[16];
-    if (grd_pending()) /* the dtype may be one that was refused */
-        return x;
-    grd_kernels->cast[GRD_FLOAT64][dtype](1, (char *const[]){rounded, (char *)&x}, (const int64_t[]){0, 0}, NULL);
-    grd_kernels->cast[dtype][GRD_FLOAT64](1, (char *const[]){(char *)&x, rounded}, (const int64_t[]){0, 0}, NULL);
-    return x;
-}
-
-double grd_alpha_dropout_scale(double p)
-{
-    const double limit = 1.7580993408473766; /* selu(-inf) = -limit */
-    return 1 / sqrt((limit * limit * p + 1) * (1 - p));
-}
-
 /* ---- multinomial -------------------------------------------------------------------------------------------------------------------- */
 
 bool grd_multinomial_check(grd_tensor *p)

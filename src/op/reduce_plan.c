@@ -253,6 +253,13 @@ grd_dtype grd_summing_dtype(const grd_tensor *out, const grd_tensor *self)
     return grd_plan_sums_in(out, grd_dtype_to_float((grd_dtype)self->dtype));
 }
 
+/* ---- Sizes that gradients ask for --------------------------------------------------------------------------------------------------- */
+double grd_reduced_count(grd_dims sizes, grd_dims dim)
+{
+    uint64_t mask;
+    return grd_shape_dim_mask(dim, sizes.n, &mask) ? count_of(sizes, mask) : 0;
+}
+
 /* ---- Made of reductions ---------------------------------------------------------------------------------------------------------------- */
 grd_tensor *op_sum_to_size(grd_tensor *self, grd_dims size)
 {
@@ -274,77 +281,4 @@ grd_tensor *op_sum_to_size(grd_tensor *self, grd_dims size)
         return self;
     grd_tensor *sum = grd_sum(self, .dim = grd_dims_from(dims, n), .keepdim = true);
     return extra > 0 ? grd_reshape(sum, size) : sum;
-}
-
-/* ---- Norms -------------------------------------------------------------------------------------------------------------------------- */
-static bool check_norm_not_empty(const grd_tensor *self, bool dim_given, uint64_t mask, double p)
-{
-    if (self->numel != 0 || (p >= 0 && !isinf(p)))
-        return true;
-    char name[32];
-    snprintf(name, sizeof name, isinf(p) ? "%sinf" : "%s%g", isinf(p) && p < 0 ? "-" : "", p);
-    if (!dim_given)
-        return grd_raise(GRD_ERROR_RUNTIME,
-                         "linalg.vector_norm cannot compute the %s norm on an empty tensor because the operation does not have an identity",
-                         name);
-    for (int d = 0; d < self->ndim; d++)
-        if (mask >> d & 1 && self->sizes[d] == 0)
-            return grd_raise(
-                GRD_ERROR_RUNTIME,
-                "linalg.vector_norm cannot compute the %s norm on the dimension %d because this dimension is empty and the operation does "
-                "not have an identity",
-                name, d);
-    return true;
-}
-
-bool grd_norm_check(const grd_tensor *self, double p, grd_dims dim, grd_dtype as)
-{
-    uint64_t mask;
-    const grd_dtype from = (grd_dtype)self->dtype;
-    if (from > GRD_COMPLEX128 || as > GRD_COMPLEX128)
-        return grd_raise_no_kernel("norm", from > GRD_COMPLEX128 ? from : as);
-    return grd_shape_dim_mask(dim, self->ndim, &mask) && check_norm_not_empty(self, dim.n > 0, mask, p);
-}
-
-/* ---- Sizes that gradients ask for --------------------------------------------------------------------------------------------------- */
-double grd_reduced_count(grd_dims sizes, grd_dims dim)
-{
-    uint64_t mask;
-    return grd_shape_dim_mask(dim, sizes.n, &mask) ? count_of(sizes, mask) : 0;
-}
-
-grd_tensor *grd_quotient_or_zero(grd_tensor *a, grd_tensor *b)
-{
-    return grd_masked_fill(grd_div(a, b), grd_eq_scalar(b, grd_int(0)), grd_int(0));
-}
-
-bool grd_is_empty(grd_dims sizes)
-{
-    for (int64_t d = 0; d < sizes.n; d++)
-        if (sizes.data[d] == 0)
-            return true;
-    return false;
-}
-
-grd_dims grd_kept_sizes(grd_dims sizes, grd_dims dim)
-{
-    uint64_t mask;
-    int64_t *const kept = grd_pool_array(sizes.n + 1, sizeof *kept);
-    if (kept == NULL || !grd_shape_dim_mask(dim, sizes.n, &mask))
-        return GRD_NO_DIMS;
-    for (int64_t d = 0; d < sizes.n; d++)
-        kept[d] = mask >> d & 1 ? 1 : sizes.data[d];
-    return grd_dims_from(kept, sizes.n);
-}
-
-grd_dims grd_line_sizes(grd_dims sizes, grd_scalar dim)
-{
-    int64_t *const lines = grd_pool_array(3, sizeof *lines), d = grd_scalar_int64(dim);
-    if (lines == NULL)
-        return GRD_NO_DIMS;
-    lines[0] = lines[1] = lines[2] = 1;
-    d = d < 0 ? d + sizes.n : d;
-    for (int64_t i = 0; i < sizes.n; i++)
-        lines[dim.kind == GRD_SCALAR_NONE || i == d ? 1 : i < d ? 0 : 2] *= sizes.data[i];
-    return grd_dims_from(lines, 3);
 }

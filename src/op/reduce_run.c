@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "base/parallel.h"
+#include "op/sizes.h"
 
 enum {
     CONVERTED = 2048, /* elements converted at a time */

@@ -5,8 +5,8 @@
 #include "core/tensor.h"
 #include "gen/uses/op/scaled_mm.h"
 #include "gradus/library.h"
-#include "op/common.h"
 #include "op/composite.h"
+#include "op/sizes.h"
 
 enum { TENSORWISE, ROWWISE };
 

@@ -1,14 +1,14 @@
-/* Search in sorted numbers, membership, and counts of integers. The loops are in kernel/cpu/order.c and kernel/cpu/index.c. */
+/* searchsorted, bucketize and isin. The loops are in kernel/cpu/order.c. */
 #include <string.h>
 
 #include "base/parallel.h"
 #include "gen/uses/op/searchsorted.h"
 #include "gradus/library.h"
 #include "kernel/index.h"
-#include "op/common.h"
-#include "op/copy.h"
 #include "op/order.h"
 #include "op/plan.h"
+#include "op/sizes.h"
+#include "op/checks.h"
 
 enum { GRAIN = 4096 };
 
@@ -136,40 +136,4 @@ void run_membership(const struct grd_plan *p)
                                                                           .items = (struct grd_ranked *)(void *)p->scratch + n,
                                                                           .step = 1});
     grd_parallel_for(0, p->results[0]->numel, GRAIN, find_some, (void *)(uintptr_t)p);
-}
-
-/* ---- bincount ------------------------------------------------------------------------------------------------------------------------ */
-
-bool plan_bincount(struct grd_plan *p, grd_tensor *self, grd_tensor *weights, int64_t minlength)
-{
-    if (grd_category_of((grd_dtype)self->dtype) != GRD_CATEGORY_INTEGER)
-        return grd_raise_no_kernel("bincount", (grd_dtype)self->dtype);
-    if (self->ndim != 1)
-        return grd_raise(GRD_ERROR_RUNTIME, "bincount only supports 1-d non-negative integral inputs.");
-    if (minlength < 0)
-        return grd_raise(GRD_ERROR_RUNTIME, "minlength should be >= 0");
-    if (weights != NULL && !grd_same_sizes(weights, grd_sizes(self)))
-        return grd_raise(GRD_ERROR_RUNTIME, "weights should be 1-d and have the same length as input");
-    return grd_check_has_data(self) && grd_plan_reads_as(p, self, GRD_INT64) &&
-           grd_plan_reads_as(p, weights, weights != NULL && weights->dtype == GRD_FLOAT32 ? GRD_FLOAT32 : GRD_FLOAT64);
-}
-
-bool check_bincount(struct grd_plan *p, grd_tensor *self, grd_tensor *weights, int64_t minlength)
-{
-    int64_t low = 0, high = -1;
-    grd_kernels->index->range(self->numel, (const int64_t *)(const void *)p->in[0]->data, &low, &high);
-    if (low < 0 || high == INT64_MAX)
-        return grd_raise(GRD_ERROR_RUNTIME, "bincount only supports 1-d non-negative integral inputs.");
-    return grd_plan_result(p, grd_dims(high >= minlength ? high + 1 : minlength), weights == NULL ? GRD_INT64 : p->reads[1].as);
-}
-
-void run_bincount(const struct grd_plan *p)
-{
-    int64_t one = 1;
-    grd_tensor *result = p->results[0], *value = p->in[0], *weight = p->in[1];
-    const int64_t itemsize = result->itemsize;
-    grd_zero_elements(result);
-    grd_kernels->index->add[result->dtype](value->numel,
-                                           (char *const[]){result->data, weight != NULL ? weight->data : (char *)&one, value->data},
-                                           (const int64_t[]){0, weight != NULL ? itemsize : 0, value->itemsize}, &itemsize);
 }

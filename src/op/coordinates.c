@@ -1,75 +1,11 @@
 /* Tensors and places combined: blocks on a diagonal, sizes in common, combinations of elements, triangles, places in row-major order. Schema: schema/combine.toml. */
 #include <string.h>
 
-#include "gen/uses/op/combine.h"
+#include "gen/uses/op/coordinates.h"
 #include "gradus/library.h"
 #include "kernel/index.h"
-#include "op/common.h"
-#include "op/composite.h"
 #include "op/formula.h"
 #include "op/plan.h"
-
-/* ---- Lists of tensors --------------------------------------------------------------------------------------------------------------- */
-
-grd_tensor *op_block_diag(grd_tensors tensors)
-{
-    grd_tensor **rows = grd_pool_array(tensors.n, sizeof *rows);
-    int64_t width = 0, left = 0;
-    if (rows == NULL)
-        return grd_failed;
-    if (tensors.n == 0)
-        return grd_empty(grd_dims(1, 0));
-    const grd_dtype dtype = grd_result_type(tensors.data, (int)tensors.n);
-    for (int64_t i = 0; i < tensors.n; i++) {
-        if (tensors.data[i]->ndim > 2)
-            return grd_fail(GRD_ERROR_RUNTIME,
-                            "torch.block_diag: Input tensors must have 2 or fewer dimensions. Input %lld has %d dimensions", (long long)i,
-                            tensors.data[i]->ndim);
-        rows[i] = grd_to(grd_atleast_2d(tensors.data[i]), .dtype = dtype);
-        width += grd_size(rows[i], 1);
-    }
-    for (int64_t i = 0; i < tensors.n && !grd_pending(); i++) {
-        const int64_t own = rows[i]->sizes[1];
-        rows[i] = grd_constant_pad_nd(rows[i], grd_dims(left, width - left - own));
-        left += own;
-    }
-    return grd_pending() ? grd_failed : grd_cat(grd_tensors_from(rows, tensors.n));
-}
-
-grd_tensors op_broadcast_tensors(grd_tensors tensors)
-{
-    int64_t sizes[GRD_MAX_DIMS], n = 0;
-    grd_tensor **views = grd_pool_array(tensors.n, sizeof *views);
-    for (int64_t i = 0; i < tensors.n && !grd_pending(); i++) {
-        int64_t before[GRD_MAX_DIMS];
-        memcpy(before, sizes, (size_t)n * sizeof *before);
-        grd_shape_broadcast(grd_dims_from(before, n), grd_sizes(tensors.data[i]), sizes, &n);
-    }
-    const grd_dims common = grd_dims_from(sizes, n);
-    for (int64_t i = 0; i < tensors.n && !grd_pending(); i++)
-        views[i] = grd_same_sizes(tensors.data[i], common) ? tensors.data[i] : grd_expand(tensors.data[i], common);
-    return grd_list_made(views, tensors.n);
-}
-
-bool grd_vectors_check(grd_tensors tensors)
-{
-    for (int64_t i = 0; i < tensors.n; i++)
-        if (tensors.data[i]->ndim != 1)
-            return grd_raise(GRD_ERROR_RUNTIME, "Expect a 1D vector, but got shape %s", grd_list_text(grd_sizes(tensors.data[i])));
-    return true;
-}
-
-bool grd_split_check(const grd_tensor *self, int64_t least, int64_t dim, int64_t sections, const char *name)
-{
-    if (self->ndim < least)
-        return grd_raise(GRD_ERROR_RUNTIME, "torch.%s requires a tensor with at least %lld dimension, but got a tensor with %d dimensions!",
-                         name, (long long)least, self->ndim);
-    return (sections != 0 && self->sizes[dim] % sections == 0) ||
-           grd_raise(GRD_ERROR_RUNTIME,
-                     "torch.%s attempted to split along dimension %lld, but the size of the dimension %lld is not divisible by the "
-                     "split_size %lld!",
-                     name, (long long)dim, (long long)self->sizes[dim], (long long)sections);
-}
 
 /* ---- Combinations ------------------------------------------------------------------------------------------------------------------- */
 
