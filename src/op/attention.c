@@ -8,6 +8,9 @@
 #include "gen/uses/op/attention.h"
 #include "gradus/library.h"
 #include "kernel/table.h"
+#include "op/checks.h"
+#include "op/dtypes.h"
+#include "op/sizes.h"
 
 #define MOST_ELEMENTS 0x1p56 /* of the matrices of a head: expanded ones have more than any memory */
 

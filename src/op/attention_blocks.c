@@ -16,6 +16,7 @@
 #include "kernel/table.h"
 #include "op/attention.h"
 #include "op/product.h"
+#include "op/sizes.h"
 
 enum {
     SCORE_BYTES = 48 << 10,   /* a block of scores stays in the first-level cache */

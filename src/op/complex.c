@@ -9,6 +9,7 @@
 #include "op/plan.h"
 #include "op/reduce.h"
 #include "op/view.h"
+#include "core/iter.h"
 
 /* Note [Conjugated when read]
  * conj() gives a view of the same memory with the key CONJUGATE: its elements are the conjugates of those in memory. A real tensor with the key, the imaginary part of such a view,

@@ -1,4 +1,6 @@
-/* See composite.h and formula.h. */
+/* See composite.h. */
+#include "op/composite.h"
+
 #include <stdio.h>
 #include <string.h>
 
@@ -7,7 +9,10 @@
 #include "dispatch/op.h"
 #include "gen/uses/op/composite.h"
 #include "gradus/library.h"
-#include "op/formula.h"
+#include "op/checks.h"
+#include "op/dtypes.h"
+#include "op/out.h"
+#include "op/sizes.h"
 
 static bool is_recording(void)
 {
@@ -180,38 +185,6 @@ grd_tensor *grd_composite_requiring(grd_tensor *t, bool requires_grad)
     return grd_pending() ? grd_failed : t;
 }
 
-int64_t grd_numel_of(grd_dims sizes)
-{
-    int64_t numel;
-    return grd_shape_numel(sizes, &numel) ? numel : 0;
-}
-
-int64_t grd_least_of(grd_dims sizes)
-{
-    int64_t least = INT64_MAX;
-    for (int64_t i = 0; i < sizes.n; i++)
-        least = sizes.data[i] < least ? sizes.data[i] : least;
-    return least;
-}
-
-grd_dims grd_last_dims(grd_dims shape)
-{
-    int64_t *const dims = grd_pool_array(shape.n + 1, sizeof *dims);
-    for (int64_t i = 0; dims != NULL && i < shape.n; i++)
-        dims[i] = i - shape.n;
-    return grd_dims_from(dims, shape.n);
-}
-
-grd_dims grd_dims_but(grd_dims sizes, int64_t dim)
-{
-    int64_t *const dims = grd_pool_array(sizes.n + 1, sizeof *dims);
-    int64_t n = 0;
-    for (int64_t i = 0; dims != NULL && i < sizes.n; i++)
-        if (i != dim)
-            dims[n++] = i;
-    return grd_dims_from(dims, n);
-}
-
 /* True unless an input would be read from memory that is overwritten: an input may be the out= itself, of the sizes of the result. */
 static bool check_inputs(grd_tensors inputs, const grd_tensor *out, const grd_tensor *result)
 {
@@ -266,4 +239,15 @@ bool grd_write_results(const grd_op *op, grd_tensors inputs, grd_tensors outs, g
     if (!ok)
         grd_error_add_context(op->name);
     return ok;
+}
+
+grd_tensor *grd_fold_batch(grd_tensor *t, grd_dims batch)
+{
+    int64_t sizes[GRD_MAX_DIMS];
+    const int64_t rows = t->sizes[t->ndim - 2], columns = t->sizes[t->ndim - 1];
+    memcpy(sizes, batch.data, (size_t)batch.n * sizeof *sizes);
+    sizes[batch.n] = rows;
+    sizes[batch.n + 1] = columns;
+    grd_tensor *expanded = grd_expand(t, grd_dims_from(sizes, batch.n + 2));
+    return grd_reshape(expanded, grd_dims(grd_sizes_product(batch.data, batch.n), rows, columns));
 }

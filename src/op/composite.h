@@ -31,4 +31,18 @@ bool grd_composite_extremes(grd_tensor *t, double *ret_least, double *ret_larges
 /* Matrices whose batch dimensions, all but the last two, are broadcast to `batch` and folded into one. */
 grd_tensor *grd_fold_batch(grd_tensor *t, grd_dims batch);
 
+/* False where an element is outside of [low, high]. */
+bool grd_composite_within(grd_tensor *t, double low, double high);
+/* t expanded to the sizes that it and the other broadcast to, as PyTorch's functions do before they call their operators. */
+grd_tensor *grd_composite_broadcast(grd_tensor *t, const grd_tensor *other);
+/* A vector as it broadcasts along one dimension of a tensor of `ndim`; NULL stays. */
+grd_tensor *grd_composite_along(grd_tensor *vector, int64_t ndim, int64_t dim);
+/* A factory's result, which is filled in place by now: that would be refused on a leaf that needs a gradient. RuntimeError: its dtype has none. */
+grd_tensor *grd_composite_requiring(grd_tensor *t, bool requires_grad);
+/* A list as it is returned; without elements when an error is pending. */
+static inline grd_tensors grd_list_made(grd_tensor **list, int64_t n)
+{
+    return grd_pending() ? (grd_tensors){0} : grd_tensors_from(list, n);
+}
+
 #endif

@@ -12,6 +12,7 @@
 #include "kernel/table.h"
 #include "op/convolution.h"
 #include "op/product.h"
+#include "op/sizes.h"
 
 enum {
     THIRDS = 3,

@@ -9,6 +9,7 @@
 
 #include "base/parallel.h"
 #include "op/product.h"
+#include "op/sizes.h"
 
 enum {
     LINES_DEPTH = 64, /* products of a place, at most, for many channels in lines */

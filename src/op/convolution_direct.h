@@ -1,8 +1,8 @@
 /* Running a convolution of floating numbers without a copy of its windows: what the two ways of it share. What is seen is read where it lies, or, where windows reach over
  * its edge, from a copy with a border of zeros; taps and places are offsets into it.
  *
- *   panels   channels of the result are lanes of vectors (convolution_panels.c)
- *   lines    places are lanes: for results of few channels, and for long rows of places with few products each (convolution_lines.c)
+ *   panels   channels of the result are lanes of vectors (convolution_channel_lanes.c)
+ *   lines    places are lanes: for results of few channels, and for long rows of places with few products each (convolution_place_lanes.c)
  *
  * The elements of an image are computed in phases, by their remainders by the strides: those of one see the same taps. Places are one phase.
  *

@@ -11,6 +11,7 @@
 #include "kernel/table.h"
 #include "op/convolution.h"
 #include "op/product.h"
+#include "op/sizes.h"
 
 enum {
     BLOCK_COLUMNS = 192, /* every kernel's panel divides it */

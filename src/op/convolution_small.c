@@ -6,6 +6,7 @@
 #include "kernel/table.h"
 #include "op/convolution.h"
 #include "op/product.h"
+#include "op/sizes.h"
 
 enum {
     MOST_WORK = 1 << 15, /* multiplications */

@@ -1,22 +1,17 @@
-/* Copying, converting and filling.
+/* Copying, converting and filling memory of tensors. The operators are in conversion.c and creation.c.
  *
- * Lives here: the fast ways through memory (one block, runs of bytes, blocked transposition) and the operators around them.
- * Conversion between dtypes is the cast table's, element by element.
- * Invariant: what is written was checked before; only a device from outside can fail to copy, which leaves its error pending. */
+ * Lives here: the fast ways through memory (one block, runs of bytes, blocked transposition). Conversion between dtypes is the cast table's, element by element.
+ * Invariant: what is written was checked before. */
 #include "op/copy.h"
 
 #include <string.h>
 
 #include "base/parallel.h"
 #include "core/iter.h"
-#include "gen/uses/op/copy.h"
-#include "gradus/library.h"
 #include "kernel/bytes.h"
 #include "kernel/index.h"
 #include "kernel/map.h"
-#include "op/common.h"
-#include "op/composite.h"
-#include "op/plan.h"
+#include "op/sizes.h"
 
 enum {
     PATTERN_BYTES = 2048,         /* of repeated elements that fill works with; a multiple of every element size */
@@ -27,7 +22,7 @@ enum {
     STREAM_MIN = 8 * 1024 * 1024 /* results of so many bytes would not stay in the caches anyway */
 };
 
-static bool covers_block(const grd_tensor *t)
+bool grd_is_dense(const grd_tensor *t)
 {
     return grd_has(t, GRD_FLAG_CONTIGUOUS) || grd_shape_is_dense(grd_sizes(t), t->strides);
 }
@@ -171,7 +166,7 @@ static bool copy_transposed(grd_tensor *to, const grd_tensor *from)
 
 /* ---- Any strides ------------------------------------------------------------------------------------------------------------ */
 
-static bool same_strides(const grd_tensor *a, const grd_tensor *b)
+bool grd_have_same_strides(const grd_tensor *a, const grd_tensor *b)
 {
     for (int64_t i = 0; i < a->ndim; i++)
         if (a->sizes[i] != 1 && a->strides[i] != b->strides[i])
@@ -193,9 +188,9 @@ void grd_copy_strided(grd_tensor *to, const grd_tensor *from)
     if (grd_pending() || to->numel == 0 || grd_is_meta(to))
         return;
     if (to->dtype == from->dtype) {
-        if (to->data == from->data && same_strides(to, from))
+        if (to->data == from->data && grd_have_same_strides(to, from))
             return;
-        if (covers_block(to) && same_strides(to, from)) {
+        if (grd_is_dense(to) && grd_have_same_strides(to, from)) {
             grd_copy_block(block_start(to), block_start(from), to->numel * to->itemsize);
             return;
         }
@@ -225,7 +220,7 @@ void grd_fill_elements(grd_tensor *t, const void *element)
 {
     if (t->numel == 0 || grd_is_meta(t))
         return;
-    if (!covers_block(t)) {
+    if (!grd_is_dense(t)) {
         int64_t standing[GRD_MAX_DIMS] = {0};
         const grd_tensor one = grd_part_of(t, (char *)(uintptr_t)element, t->sizes, standing);
         grd_copy_strided(t, &one);
@@ -271,35 +266,11 @@ grd_tensor *grd_new_zeros(grd_dims sizes, grd_dtype dtype, grd_device device)
 
 /* ---- copy, fill, zero --------------------------------------------------------------------------------------------------------- */
 
-/* `src` broadcast to the sizes of `self`. */
-static grd_tensor *broadcast_source(grd_tensor *self, grd_tensor *src)
-{
-    int64_t sizes[GRD_MAX_DIMS], n;
-    if (grd_same_sizes(src, grd_sizes(self)))
-        return src;
-    if (!grd_shape_broadcast(grd_sizes(self), grd_sizes(src), sizes, &n))
-        return grd_failed;
-    if (!grd_same_sizes(self, grd_dims_from(sizes, n)))
-        return grd_fail(GRD_ERROR_RUNTIME, "output with shape %s doesn't match the broadcast shape %s", grd_list_text(grd_sizes(self)),
-                        grd_list_text(grd_dims_from(sizes, n)));
-    return op_expand(src, grd_sizes(self));
-}
-
 bool grd_check_convertible(grd_dtype from, grd_dtype to)
 {
     return grd_cast_kernel(from, to) != NULL
                ? true
                : grd_raise(GRD_ERROR_NOT_IMPLEMENTED, "no conversion from %s to %s", grd_dtype_name(from), grd_dtype_name(to));
-}
-
-/* Copies between any two devices are planned: the run does not ask where its operands lie. */
-static bool check_copy(struct grd_plan *p, grd_tensor *src, grd_device device, grd_dtype dtype)
-{
-    p->device = device;
-    p->any_device = true;
-    if (src->device == GRD_DEVICE_META && device.type != GRD_DEVICE_META)
-        return grd_raise(GRD_ERROR_NOT_IMPLEMENTED, "Cannot copy out of meta tensor; no data!");
-    return grd_check_convertible((grd_dtype)src->dtype, dtype);
 }
 
 bool grd_may_share_bytes(const grd_tensor *a, const grd_tensor *b)
@@ -314,157 +285,55 @@ bool grd_may_share_bytes(const grd_tensor *a, const grd_tensor *b)
            b->data + b_low * b->itemsize < a->data + (a_high + 1) * a->itemsize;
 }
 
-/* Between devices, or on one from outside: bytes where they lie alike, otherwise by way of the cpu. */
-static void copy_between(grd_tensor *to, grd_tensor *from)
-{
-    const bool one_way = to->device == from->device || to->device == GRD_DEVICE_CPU || from->device == GRD_DEVICE_CPU;
-    const bool alike = to->dtype == from->dtype && same_strides(to, from) && covers_block(to);
-    if (one_way && alike && !grd_may_share_bytes(to, from)) {
-        grd_transfer(to, from);
-        return;
-    }
-    from = grd_on_cpu(from);
-    grd_tensor *staged = to;
-    if (to->device != GRD_DEVICE_CPU)
-        staged = grd_new_strided(grd_sizes(to), grd_strides(to), to->dtype, GRD_CPU);
-    grd_copy_strided(staged, from);
-    if (staged != to && !grd_pending())
-        grd_transfer(to, staged);
-}
-
-/* Writes what is read to the result. */
-void run_elements(const struct grd_plan *p)
-{
-    if (grd_is_extra(p->device) || grd_is_extra(grd_device_of(p->in[0])))
-        copy_between(p->results[0], p->in[0]);
-    else
-        grd_copy_strided(p->results[0], p->in[0]);
-}
-
-bool plan_copy(struct grd_plan *p, grd_tensor *self, grd_tensor *src, bool non_blocking)
-{
-    (void)non_blocking;
-    p->any_strides = p->aligned = p->repeats = true;
-    if (!check_copy(p, src, grd_device_of(self), (grd_dtype)self->dtype) || !grd_check_no_internal_overlap(self))
-        return false;
-    /* Of memory with gaps PyTorch does not ask how it overlaps. */
-    if (covers_block(self) && covers_block(src) && !grd_check_no_partial_overlap(self, src))
-        return false;
-    grd_tensor *from = broadcast_source(self, src);
-    return !grd_pending() && grd_plan_reads(p, from) && grd_plan_result(p, grd_sizes(self), (grd_dtype)self->dtype);
-}
-
-/* The element, of the result's dtype, is the state. */
-bool plan_fill(struct grd_plan *p, grd_tensor *self, grd_scalar value)
-{
-    const grd_dtype dtype = (grd_dtype)self->dtype;
-    p->device = grd_device_of(self);
-    p->any_strides = p->repeats = true;
-    return grd_scalar_write(value, dtype, p->state) && grd_plan_like(p, self, dtype);
-}
-
-/* ---- Shortcuts: the two halves in one, without a plan, on the cpu ----------------------------------------------------------------------- */
-
-grd_tensor *shortcut_fill(grd_tensor *out, grd_tensor *self, grd_scalar value)
-{
-    return self->device != GRD_DEVICE_CPU ? NULL : grd_filled(out != NULL ? out : grd_new_like(self, GRD_DTYPE_NONE), value);
-}
-
-/* Memory that is not shared holds no part of another tensor's. */
-grd_tensor *shortcut_copy(grd_tensor *out, grd_tensor *self, grd_tensor *src, bool non_blocking)
-{
-    (void)non_blocking;
-    const bool contiguous = (self->flags & src->flags & GRD_FLAG_CONTIGUOUS) != 0,
-               same = self->dtype == src->dtype && self->dtype <= GRD_COMPLEX128;
-    if (!contiguous || !same || self->device != GRD_DEVICE_CPU || src->device != GRD_DEVICE_CPU || grd_may_share_bytes(self, src) ||
-        !grd_same_sizes(src, grd_sizes(self)))
-        return NULL;
-    grd_copy_block(out->data, src->data, src->numel * src->itemsize);
-    return out;
-}
-
-static grd_tensor *shortcut_like(grd_tensor *self, grd_dtype dtype)
-{
-    if (self->device != GRD_DEVICE_CPU || self->dtype > GRD_COMPLEX128 || dtype > GRD_COMPLEX128)
-        return NULL;
-    grd_tensor *result = grd_new_like(self, dtype);
-    grd_copy_strided(result, self);
-    return result;
-}
-
-grd_tensor *shortcut_clone(grd_tensor *self, const char *memory_format)
-{
-    return memory_format == NULL || strcmp(memory_format, "preserve") == 0 ? shortcut_like(self, (grd_dtype)self->dtype) : NULL;
-}
-
-grd_tensor *shortcut_to_copy(grd_tensor *self, grd_dtype dtype, grd_device device)
-{
-    const bool here = device.type == GRD_DEVICE_NONE || (device.type == self->device && device.index == self->device_index);
-    return here && dtype != GRD_DTYPE_NONE ? shortcut_like(self, dtype) : NULL;
-}
-
-grd_tensor *op_fill_tensor(grd_tensor *out, grd_tensor *self, grd_tensor *value)
-{
-    if (value->ndim > 0)
-        return grd_fail(GRD_ERROR_RUNTIME, "fill_ only supports 0-dimension value tensor but got tensor with %d dimensions.", value->ndim);
-    const bool loses_imaginary =
-        grd_dtype_is_complex(value->dtype) && !grd_dtype_is_complex(self->dtype); /* a number may not, a tensor may */
-    if (value->device == GRD_DEVICE_CPU && !loses_imaginary) {
-        const grd_scalar number = grd_scalar_read(value->data, value->dtype);
-        return out != NULL ? grd_fill_(self, number) : grd_fill(self, number);
-    }
-    if (out == NULL)
-        return grd_copy_(grd_empty_like(self), value);
-    return grd_composite_finish(out, self, grd_expand(grd_to(value, .dtype = self->dtype, .device = grd_device_of(self)), grd_sizes(self)));
-}
-
 /* ---- clone, contiguous, to ------------------------------------------------------------------------------------------------------ */
 
-bool plan_clone(struct grd_plan *p, grd_tensor *self, const char *memory_format)
+grd_tensor grd_spread(const grd_tensor *t, const grd_tensor *to, int64_t *strides)
 {
-    const grd_dtype dtype = (grd_dtype)self->dtype;
-    const enum grd_memory_format format = grd_memory_format_of(memory_format, GRD_FORMAT_PRESERVE, self->ndim);
-    return format != GRD_FORMAT_FAILED && grd_check_convertible(dtype, dtype) && grd_plan_reads(p, self) &&
-           grd_plan_in_format(p, self, format, dtype);
+    grd_tensor part = *t;
+    for (int64_t i = to->ndim - 1, own = (int64_t)t->ndim - 1; i >= 0; i--, own--)
+        strides[i] = own < 0 || t->sizes[own] == 1 ? 0 : t->strides[own];
+    part.flags = 0;
+    part.ndim = to->ndim;
+    part.sizes = to->sizes;
+    part.strides = strides;
+    part.numel = to->numel;
+    return part;
 }
 
-bool plan_hidden_restrided(struct grd_plan *p, grd_tensor *self, grd_dims strides)
+bool grd_is_same_view(const grd_tensor *a, const grd_tensor *b)
 {
-    if (strides.n != self->ndim)
-        return grd_raise(GRD_ERROR_RUNTIME, "dimensionality of sizes (%d) must match dimensionality of strides (%lld)", self->ndim,
-                         (long long)strides.n);
-    return grd_plan_reads(p, self) && grd_plan_strided(p, grd_sizes(self), strides.data, (grd_dtype)self->dtype);
+    return a == b || (a->data == b->data && a->dtype == b->dtype && grd_same_sizes(a, grd_sizes(b)) &&
+                      memcmp(a->strides, b->strides, a->ndim * sizeof *a->strides) == 0);
 }
 
-grd_tensor *op_contiguous(grd_tensor *self, const char *memory_format)
+bool grd_copy_elements(grd_tensor *to, const grd_tensor *from)
 {
-    const enum grd_memory_format format = grd_memory_format_of(memory_format, GRD_FORMAT_CONTIGUOUS, self->ndim);
-    if (format == GRD_FORMAT_FAILED)
-        return grd_failed;
-    if (grd_is_channels_last_format(format) ? grd_is_channels_last(self) : grd_is_contiguous(self))
-        return self;
-    if (format == GRD_FORMAT_PRESERVE)
-        return grd_fail(GRD_ERROR_RUNTIME, "preserve memory format is unsupported by the contiguous operator");
-    return grd_clone(self, .memory_format = memory_format != NULL ? memory_format : "contiguous");
-}
-
-grd_tensor *op_to(grd_tensor *self, grd_dtype dtype, grd_device device, bool copy)
-{
-    bool same_dtype = dtype == GRD_DTYPE_NONE || dtype == self->dtype;
-    grd_device target = grd_device_of(self);
-    if (device.type != GRD_DEVICE_NONE && !grd_device_resolve(device, &target))
-        return grd_failed;
-    if (!same_dtype || target.type != self->device || target.index != self->device_index)
-        return grd_to_copy(self, .dtype = dtype, .device = device);
-    return copy ? grd_clone(self) : self;
-}
-
-bool plan_to_copy(struct grd_plan *p, grd_tensor *self, grd_dtype dtype, grd_device device)
-{
-    grd_device target = grd_device_of(self);
-    if (dtype == GRD_DTYPE_NONE)
-        dtype = self->dtype;
-    if (device.type != GRD_DEVICE_NONE && !grd_device_resolve(device, &target))
+    int64_t strides[GRD_MAX_DIMS];
+    if (grd_is_meta(to) || to->numel == 0)
+        return true;
+    if (grd_cast_kernel(from->dtype, to->dtype) == NULL)
+        return grd_raise(GRD_ERROR_NOT_IMPLEMENTED, "\"copy_\" not implemented for '%s' to '%s'", grd_dtype_type_name(from->dtype),
+                         grd_dtype_type_name(to->dtype));
+    if (grd_may_share_bytes(to, from) && !grd_is_same_view(to, from)) /* what is written may be read later */
+        from = grd_clone_contiguous(from, from->dtype);
+    if (grd_pending())
         return false;
-    return check_copy(p, self, target, dtype) && grd_plan_reads(p, self) && grd_plan_like(p, self, dtype);
+    const grd_tensor part = grd_same_sizes(from, grd_sizes(to)) ? *from : grd_spread(from, to, strides);
+    grd_copy_strided(to, &part);
+    return true;
+}
+
+grd_tensor *grd_clone_contiguous(const grd_tensor *t, grd_dtype dtype)
+{
+    grd_tensor *copy = grd_new(grd_sizes(t), dtype == GRD_DTYPE_NONE ? (grd_dtype)t->dtype : dtype, grd_device_of(t));
+    if (grd_pending())
+        return grd_failed;
+    return grd_copy_elements(copy, t) ? copy : grd_failed;
+}
+
+grd_tensor *grd_contiguous_as(grd_tensor *t, grd_dtype dtype)
+{
+    if (grd_has(t, GRD_FLAG_CONTIGUOUS) && (dtype == GRD_DTYPE_NONE || t->dtype == dtype))
+        return t;
+    return grd_clone_contiguous(t, dtype);
 }

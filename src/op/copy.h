@@ -1,6 +1,6 @@
 /* Copying and filling memory of tensors, with the fast ways: blocks, runs of bytes, blocked transposition.
  * Below the operators: nothing dispatches, records or bumps a version, and meta tensors are left alone.
- * The operators around these are in copy.c and join.c. */
+ * The operators are in conversion.c and creation.c. */
 #ifndef GRD_OP_COPY_H
 #define GRD_OP_COPY_H
 
@@ -26,6 +26,10 @@ static inline grd_tensor grd_part_of(const grd_tensor *t, char *data, int64_t *s
     return part;
 }
 
+/* True if the elements of `t` fill one block of memory, in any order of the dimensions. */
+bool grd_is_dense(const grd_tensor *t);
+/* True if two tensors of the same sizes have the same strides, of dimensions of size 1 any. */
+bool grd_have_same_strides(const grd_tensor *a, const grd_tensor *b);
 /* True if the two may have bytes in common that a copy would read after it has written them: devices from outside are read first. */
 bool grd_may_share_bytes(const grd_tensor *a, const grd_tensor *b);
 /* Writes one element, of t's dtype, everywhere. */
@@ -37,5 +41,18 @@ void grd_zero_elements(grd_tensor *t);
 grd_tensor *grd_new_zeros(grd_dims sizes, grd_dtype dtype, grd_device device);
 /* NotImplementedError unless there is a conversion between the dtypes. */
 bool grd_check_convertible(grd_dtype from, grd_dtype to);
+
+/* Writes the elements of `from`, broadcast and converted, to `to`. The shapes must broadcast and both be strided cpu tensors
+ * (checked by the caller); memory may overlap. Does nothing on meta. False only when a temporary could not be had or there is no
+ * conversion between the dtypes. */
+bool grd_copy_elements(grd_tensor *to, const grd_tensor *from);
+/* `t` itself when it is contiguous and of that dtype (NONE: any), otherwise a contiguous converted copy. */
+grd_tensor *grd_contiguous_as(grd_tensor *t, grd_dtype dtype);
+/* A new contiguous tensor with the same elements. */
+grd_tensor *grd_clone_contiguous(const grd_tensor *t, grd_dtype dtype);
+/* `t` broadcast to the sizes of `to`, to be read here and now: no reference, no flags; its strides, for GRD_MAX_DIMS, are the caller's. */
+grd_tensor grd_spread(const grd_tensor *t, const grd_tensor *to, int64_t *strides);
+/* True for two views of the very same elements. */
+bool grd_is_same_view(const grd_tensor *a, const grd_tensor *b);
 
 #endif

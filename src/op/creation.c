@@ -94,6 +94,37 @@ bool plan_full_like(struct grd_plan *p, grd_tensor *self, grd_scalar fill_value,
            plan_empty_like(p, self, dtype, device, requires_grad, memory_format);
 }
 
+/* ---- fill ---------------------------------------------------------------------------------------------------------------------------- */
+
+/* The element, of the result's dtype, is the state. */
+bool plan_fill(struct grd_plan *p, grd_tensor *self, grd_scalar value)
+{
+    const grd_dtype dtype = (grd_dtype)self->dtype;
+    p->device = grd_device_of(self);
+    p->any_strides = p->repeats = true;
+    return grd_scalar_write(value, dtype, p->state) && grd_plan_like(p, self, dtype);
+}
+
+grd_tensor *shortcut_fill(grd_tensor *out, grd_tensor *self, grd_scalar value)
+{
+    return self->device != GRD_DEVICE_CPU ? NULL : grd_filled(out != NULL ? out : grd_new_like(self, GRD_DTYPE_NONE), value);
+}
+
+grd_tensor *op_fill_tensor(grd_tensor *out, grd_tensor *self, grd_tensor *value)
+{
+    if (value->ndim > 0)
+        return grd_fail(GRD_ERROR_RUNTIME, "fill_ only supports 0-dimension value tensor but got tensor with %d dimensions.", value->ndim);
+    const bool loses_imaginary =
+        grd_dtype_is_complex(value->dtype) && !grd_dtype_is_complex(self->dtype); /* a number may not, a tensor may */
+    if (value->device == GRD_DEVICE_CPU && !loses_imaginary) {
+        const grd_scalar number = grd_scalar_read(value->data, value->dtype);
+        return out != NULL ? grd_fill_(self, number) : grd_fill(self, number);
+    }
+    if (out == NULL)
+        return grd_copy_(grd_empty_like(self), value);
+    return grd_composite_finish(out, self, grd_expand(grd_to(value, .dtype = self->dtype, .device = grd_device_of(self)), grd_sizes(self)));
+}
+
 /* ---- Shortcuts: the two halves in one, without a plan, on the cpu and without a gradient -------------------------------------------- */
 
 static bool is_plain(grd_device device, bool requires_grad)

@@ -11,6 +11,7 @@
 #include "kernel/table.h"
 #include "op/formula.h"
 #include "op/plan.h"
+#include "op/copy.h"
 
 enum { LOG_PROBS, TARGETS, LOSS, ALPHA, GRAD }; /* what is read; the loss and what follows by the gradient alone */
 

@@ -1,7 +1,7 @@
 /* Cholesky and QR decompositions and triangular solutions: checks, results, and the loop over the matrices of a batch. Algorithms are in
  * kernel/cpu/decomposition.c. Schema: schema/decomposition.toml.
  *
- * Invariant: each matrix is computed by one task, or in steps that depend on its sizes alone (op/lapack_blocks.c): so the bits do not depend on the number of threads. */
+ * Invariant: each matrix is computed by one task, or in steps that depend on its sizes alone (op/lapack_panels.c): so the bits do not depend on the number of threads. */
 #include "kernel/decomposition.h"
 
 #include <stdio.h>
@@ -12,8 +12,9 @@
 #include "kernel/table.h"
 #include "op/formula.h"
 #include "op/lapack.h"
-#include "op/lapack_blocks.h"
-#include "op/matrices.h"
+#include "op/lapack_panels.h"
+#include "op/matrix_batch.h"
+#include "op/lapack_reflections.h"
 
 /* ---- Checks ---------------------------------------------------------------------------------------------------------------------------- */
 

@@ -7,7 +7,7 @@
 
 #include "gen/uses/op/einsum.h"
 #include "gradus/library.h"
-#include "op/common.h"
+#include "core/tensor.h"
 
 /* Labels: letters, upper case first, then the dimensions of an ellipsis. */
 enum { LETTERS = 52, LABELS = LETTERS + GRD_MAX_DIMS, ELLIPSIS = LABELS };

@@ -1,4 +1,4 @@
-/* The law of elementwise operators. Those with more to say are in arithmetic.c.
+/* The law of elementwise operators. Those with more to say are in elementwise_checks.c.
  *
  * Three ways, from narrow to wide, with the same result, bit for bit:
  *     shortcut   small contiguous operands of one dtype and shape: the kernel is called
@@ -15,7 +15,8 @@
 #include "core/small.h"
 #include "dispatch/op.h"
 #include "kernel/index.h"
-#include "op/common.h"
+#include "op/checks.h"
+#include "op/dtypes.h"
 
 enum { MAX_INPUTS = 3 };
 

@@ -7,9 +7,11 @@
 #include "gen/uses/op/embedding.h"
 #include "gradus/library.h"
 #include "kernel/table.h"
-#include "op/common.h"
 #include "op/copy.h"
-#include "op/indexed.h"
+#include "op/index_loops.h"
+#include "op/checks.h"
+#include "op/sizes.h"
+#include "core/iter.h"
 
 /* ---- embedding ----------------------------------------------------------------------------------------------------------- */
 

@@ -6,7 +6,7 @@
 #include "kernel/bags.h"
 #include "kernel/table.h"
 #include "op/formula.h"
-#include "op/indexed.h"
+#include "op/index_loops.h"
 #include "op/lines.h"
 #include "op/plan.h"
 

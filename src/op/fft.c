@@ -1,5 +1,5 @@
 /* torch._fft_c2c, _fft_r2c and _fft_c2r: checks, strides and scratch memory, and the passes over all lines along each dimension. How a line is transformed is in
- * op/fft_lines.c; the functions of torch.fft are formulas over these three. Schema: schema/fft.toml.
+ * op/fft_passes.c; the functions of torch.fft are formulas over these three. Schema: schema/fft.toml.
  *
  * Invariant: what a line becomes depends on its length and dtype, not on the lines beside it or their strides, nor on the number of threads. */
 #include <math.h>
@@ -8,9 +8,10 @@
 #include "base/parallel.h"
 #include "gen/uses/op/fft.h"
 #include "kernel/table.h"
-#include "op/fft_lines.h"
+#include "op/fft_passes.h"
 #include "op/formula.h"
 #include "op/plan.h"
+#include "op/fft_tables.h"
 
 enum {
     SHORT_LINE = 48,         /* is transformed in lanes, even if there is no other beside it */

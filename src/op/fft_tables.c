@@ -11,8 +11,8 @@
 #include "base/fork.h"
 #include "base/memory.h"
 #include "kernel/table.h"
-#include "op/common.h"
-#include "op/fft_lines.h"
+#include "op/fft_passes.h"
+#include "core/tensor.h"
 
 enum { KEPT_BYTES = 64 << 20, TABLE_ALIGNMENT = 64 };
 

@@ -1,37 +1,9 @@
-/* How lines of a length are transformed, and the tables this takes: roots of unity, kept for the next call. */
+/* The nodes of transforms (fft_node.h) with their tables, made when a length is first met and kept for the next call. */
 #ifndef GRD_OP_FFT_TABLES_H
 #define GRD_OP_FFT_TABLES_H
 
-#include "base/object.h"
 #include "gradus/types.h"
-#include "kernel/fft.h"
-
-enum grd_fft_kind {
-    GRD_FFT_SHORT, /* of a line that is always transformed in lanes */
-    GRD_FFT_LONG,  /* of a line that is a matrix of a rows and b columns: the columns are transformed, then the rows */
-    GRD_FFT_REAL   /* the roots between n real numbers and n / 2 complex ones */
-};
-
-/* The transform of n elements. A length with a prime factor above GRD_FFT_MOST_RADIX is a convolution (Bluestein): `inner` transforms m elements.
- *
- * Invariant: a line undergoes the same operations in lanes and line by line, so what it becomes does not depend on how many there are. */
-struct grd_fft_node {
-    struct grd_object object;
-    struct grd_fft_node *next; /* in the list of those that are kept */
-    const struct grd_fft_row *row;
-    enum grd_fft_kind kind;
-    int64_t n;
-    size_t bytes; /* with its tables */
-    int npasses;
-    struct grd_fft_pass passes[GRD_FFT_MOST_PASSES];
-    int64_t a, b;
-    const struct grd_fft_node *columns, *rows; /* of a, and of b elements */
-    const char *factors;
-    int64_t m;
-    const struct grd_fft_node *inner; /* NULL: no convolution */
-    const char *chirp, *filter;
-    const char *roots;
-};
+#include "op/fft_node.h"
 
 /* The node, held by the innermost scope; NULL, with MemoryError, on failure. `dtype`: float32 or float64. */
 const struct grd_fft_node *grd_fft_node(enum grd_fft_kind kind, int64_t n, grd_dtype dtype);

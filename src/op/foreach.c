@@ -1,6 +1,6 @@
 /* Functions of lists of tensors: an operator for one tensor after the other. */
 #include "gen/uses/op/foreach.h"
-#include "op/common.h"
+#include "core/tensor.h"
 
 typedef grd_tensor *with_tensor(grd_tensor *self, grd_tensor *other);
 typedef grd_tensor *with_scalar(grd_tensor *self, grd_scalar scalar);

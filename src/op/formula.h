@@ -3,37 +3,19 @@
 #ifndef GRD_OP_FORMULA_H
 #define GRD_OP_FORMULA_H
 
-#include "op/common.h"
+#include "core/iter.h"
+#include "op/checks.h"
 #include "op/composite.h"
-
-/* False where an element is outside of [low, high]. */
-bool grd_composite_within(grd_tensor *t, double low, double high);
-/* t expanded to the sizes that it and the other broadcast to, as PyTorch's functions do before they call their operators. */
-grd_tensor *grd_composite_broadcast(grd_tensor *t, const grd_tensor *other);
-/* A vector as it broadcasts along one dimension of a tensor of `ndim`; NULL stays. */
-grd_tensor *grd_composite_along(grd_tensor *vector, int64_t ndim, int64_t dim);
-/* A factory's result, which is filled in place by now: that would be refused on a leaf that needs a gradient. RuntimeError: its dtype has none. */
-grd_tensor *grd_composite_requiring(grd_tensor *t, bool requires_grad);
-/* As many last dims as a shape has, -n to -1, and all dims of sizes but one: in pooled memory. */
-grd_dims grd_last_dims(grd_dims shape);
-grd_dims grd_dims_but(grd_dims sizes, int64_t dim);
+#include "op/copy.h"
+#include "op/dtypes.h"
+#include "op/out.h"
+#include "op/sizes.h"
 
 /* Elements for each result of a reduction along `dim`, none: all; 0 and an error where there is no such dim. */
 double grd_reduced_count(grd_dims sizes, grd_dims dim);
 /* The dtype of a sum of elements of self, which are read as floating-point numbers: that of out= where it has more digits. `out` may be NULL. */
 grd_dtype grd_summing_dtype(const grd_tensor *out, const grd_tensor *self);
-bool grd_is_empty(grd_dims sizes);
-/* The sizes of a reduction along `dim`, none: all, whose reduced dims are kept as 1. */
-grd_dims grd_kept_sizes(grd_dims sizes, grd_dims dim);
-/* Sizes [before, n, after] of the same elements, n those along `dim`; all in one line for none. */
-grd_dims grd_line_sizes(grd_dims sizes, grd_scalar dim);
-/* The product of sizes that a tensor has, and the least of at least one. */
-int64_t grd_numel_of(grd_dims sizes);
-int64_t grd_least_of(grd_dims sizes);
-/* The last number of a list, 0 of an empty one; and those before it. */
-int64_t grd_last_of(grd_dims list);
-grd_dims grd_but_last_of(grd_dims list);
-/* Of torch.fft: fft_functions.c. The number, in a transform of n real numbers, of the first element behind those whose conjugates are elements, too. */
+/* Of torch.fft: fft_arguments.c. The number, in a transform of n real numbers, of the first element behind those whose conjugates are elements, too. */
 int64_t grd_fft_paired(int64_t n);
 /* The input, integers and bool as the default float, if `complex` as complex numbers. RuntimeError: a dtype without transforms. */
 grd_tensor *grd_fft_input(grd_tensor *self, bool complex);
@@ -72,6 +54,8 @@ bool grd_put_check(const grd_tensor *self, const grd_tensor *index, const grd_te
 grd_dims grd_pad_to(grd_dims from, grd_dims to);
 /* Sizes of what `repeat` makes of `sizes`, in which each repetition is a dimension of its own, before that which it repeats; once: of size 1. */
 grd_dims grd_repeat_sizes(grd_dims repeats, grd_dims sizes, bool once);
+/* Checks the source of index_add and index_reduce. */
+bool grd_check_index_source(const grd_tensor *self, int64_t dim, const grd_tensor *index, const grd_tensor *source);
 /* The sizes of the elements of src that the index of scatter uses. */
 grd_dims grd_used_sizes(grd_dims index, grd_dims src);
 /* Where the dimension of the windows of unfold stands beside that of their places. */
@@ -268,14 +252,12 @@ double grd_small_pivot(grd_dtype dtype);
 grd_tensor *grd_solve_shaped(grd_tensor *vectors);
 /* One noise for each channel of each sample: sizes (N, C, 1, …), of at least two dimensions. */
 grd_dims grd_channel_sizes(grd_dims sizes);
-/* A number as a floating dtype holds it. */
-double grd_rounded_to(double x, grd_dtype dtype);
 /* Returns the factor by which alpha_dropout keeps the variance. */
 double grd_alpha_dropout_scale(double p);
 /* RuntimeError: probabilities that are not finite, or rows of them that sum to 0. */
 bool grd_multinomial_check(grd_tensor *p);
 
-/* Of elementwise operators: arithmetic.c. */
+/* Of elementwise operators: elementwise_checks.c. */
 /* NotImplementedError: there is no derivative for what is named. */
 double grd_underived(const char *what);
 static inline bool grd_is_one(grd_scalar s)

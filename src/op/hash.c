@@ -1,7 +1,9 @@
 /* torch.hash_tensor: the exclusive or of bits. */
 #include "gen/uses/op/hash.h"
 #include "gradus/library.h"
-#include "op/common.h"
+#include "op/checks.h"
+#include "op/dtypes.h"
+#include "op/sizes.h"
 
 /* The bits of numbers as int64. */
 static grd_tensor *bits_of(grd_tensor *t)

@@ -12,6 +12,8 @@
 #include "op/formula.h"
 #include "op/lines.h"
 #include "op/plan.h"
+#include "op/copy.h"
+#include "kernel/index.h"
 
 enum { GRAIN = 16384, PARTS = 16 };
 
@@ -233,4 +235,40 @@ void run_histogram(const struct grd_plan *p)
     grd_parallel_for(0, c->points, c->piece, count_piece, (void *)(uintptr_t)p);
     c->kernels->merge((c->points + c->piece - 1) / c->piece, p->results[0]->numel, (const double *)(const void *)p->scratch,
                       p->results[0]->data);
+}
+
+/* ---- bincount ------------------------------------------------------------------------------------------------------------------------ */
+
+bool plan_bincount(struct grd_plan *p, grd_tensor *self, grd_tensor *weights, int64_t minlength)
+{
+    if (grd_category_of((grd_dtype)self->dtype) != GRD_CATEGORY_INTEGER)
+        return grd_raise_no_kernel("bincount", (grd_dtype)self->dtype);
+    if (self->ndim != 1)
+        return grd_raise(GRD_ERROR_RUNTIME, "bincount only supports 1-d non-negative integral inputs.");
+    if (minlength < 0)
+        return grd_raise(GRD_ERROR_RUNTIME, "minlength should be >= 0");
+    if (weights != NULL && !grd_same_sizes(weights, grd_sizes(self)))
+        return grd_raise(GRD_ERROR_RUNTIME, "weights should be 1-d and have the same length as input");
+    return grd_check_has_data(self) && grd_plan_reads_as(p, self, GRD_INT64) &&
+           grd_plan_reads_as(p, weights, weights != NULL && weights->dtype == GRD_FLOAT32 ? GRD_FLOAT32 : GRD_FLOAT64);
+}
+
+bool check_bincount(struct grd_plan *p, grd_tensor *self, grd_tensor *weights, int64_t minlength)
+{
+    int64_t low = 0, high = -1;
+    grd_kernels->index->range(self->numel, (const int64_t *)(const void *)p->in[0]->data, &low, &high);
+    if (low < 0 || high == INT64_MAX)
+        return grd_raise(GRD_ERROR_RUNTIME, "bincount only supports 1-d non-negative integral inputs.");
+    return grd_plan_result(p, grd_dims(high >= minlength ? high + 1 : minlength), weights == NULL ? GRD_INT64 : p->reads[1].as);
+}
+
+void run_bincount(const struct grd_plan *p)
+{
+    int64_t one = 1;
+    grd_tensor *result = p->results[0], *value = p->in[0], *weight = p->in[1];
+    const int64_t itemsize = result->itemsize;
+    grd_zero_elements(result);
+    grd_kernels->index->add[result->dtype](value->numel,
+                                           (char *const[]){result->data, weight != NULL ? weight->data : (char *)&one, value->data},
+                                           (const int64_t[]){0, weight != NULL ? itemsize : 0, value->itemsize}, &itemsize);
 }

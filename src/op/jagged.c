@@ -4,9 +4,10 @@
 
 #include "gen/uses/op/jagged.h"
 #include "gradus/library.h"
-#include "op/common.h"
 #include "op/composite.h"
-#include "op/indexed.h"
+#include "op/index_loops.h"
+#include "op/checks.h"
+#include "op/sizes.h"
 
 /* False and an error unless there is one vector of offsets, of integers. */
 static bool check_offsets(grd_tensors offsets)

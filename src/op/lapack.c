@@ -3,7 +3,6 @@
 
 #include "kernel/gemm.h"
 #include "kernel/table.h"
-#include "op/lapack_blocks.h"
 #include "op/openblas.h"
 
 typedef void trtri_routine(const char *triangle, const char *diagonal, const int64_t *n, void *a, const int64_t *lda, int64_t *ret_info,
@@ -58,20 +57,6 @@ const void *grd_lapack_number(grd_dtype dtype, int value)
     static const float numbers[3][2] = {{-1, 0}, {0, 0}, {1, 0}};
     static const double wide_numbers[3][2] = {{-1, 0}, {0, 0}, {1, 0}};
     return grd_dtype_to_real(dtype) == GRD_FLOAT32 ? (const void *)numbers[value + 1] : wide_numbers[value + 1];
-}
-
-bool grd_lapack_cholesky(grd_dtype dtype, int64_t n, void *a, int32_t *ret_info)
-{
-    if (n >= GRD_CHOLESKY_PANELS_SIDE)
-        return grd_lapack_cholesky_by_panels(dtype, n, a, ret_info);
-    grd_potrf_routine *const potrf = (grd_potrf_routine *)grd_lapack_begin(dtype, GRD_LAPACK_POTRF);
-    int64_t info = 0;
-    if (potrf == NULL)
-        return false;
-    potrf("L", &n, a, &n, &info, 1);
-    grd_openblas_end();
-    *ret_info = (int32_t)info;
-    return true;
 }
 
 /* What the inverse of a factor, whose columns are `leading` elements apart, is made with. */
@@ -241,20 +226,6 @@ void grd_solve_triangle(const struct grd_plan *p, grd_dtype dtype, const struct 
     const struct grd_triangle transposed = {.n = t->n, .stride = t->stride, .upper = !t->upper, .unit = t->unit, .left = false, .a = t->a};
     for (int64_t i = 0; i < k; i++)
         kernels->solve(&transposed, 1, 1, (char *)x + i * leading * grd_dtype_table[dtype].size);
-}
-
-bool grd_lapack_lu(grd_dtype dtype, int64_t m, int64_t n, void *a, int64_t *ret_pivots, int32_t *ret_info)
-{
-    if (grd_least(m, n) >= GRD_LU_PANELS_SIDE)
-        return grd_lapack_lu_by_panels(dtype, m, n, a, ret_pivots, ret_info);
-    grd_getrf_routine *const getrf = (grd_getrf_routine *)grd_lapack_begin(dtype, GRD_LAPACK_GETRF);
-    int64_t info = 0;
-    if (getrf == NULL)
-        return false;
-    getrf(&m, &n, a, &m, ret_pivots, &info);
-    grd_openblas_end();
-    *ret_info = (int32_t)info;
-    return true;
 }
 
 int64_t grd_lapack_block_work(int64_t columns)

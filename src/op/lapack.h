@@ -23,8 +23,6 @@ grd_lapack_routine *grd_lapack_begin(grd_dtype dtype, enum grd_lapack_name name)
 /* Returns -1, 0 or 1 as an element. */
 const void *grd_lapack_number(grd_dtype dtype, int value);
 
-/* Overwrites the lower triangle of a Hermitian matrix with L, a = L L^H; info as in grd_decomposition_row. */
-bool grd_lapack_cholesky(grd_dtype dtype, int64_t n, void *a, int32_t *ret_info);
 /* Overwrites the lower triangle L with that of the inverse of L L^H; its diagonal has no zero. */
 bool grd_lapack_cholesky_inverse(grd_dtype dtype, int64_t n, void *l);
 /* Overwrites x, n x k or k x n with columns `leading` elements apart, as `solve` of grd_decomposition_row does: with LAPACK if that is chosen and serves, otherwise with
@@ -34,26 +32,8 @@ void grd_solve_triangle(const struct grd_plan *p, grd_dtype dtype, const struct 
 /* Overwrites x as grd_solve_triangle does, with LAPACK. To be called between grd_openblas_begin and grd_openblas_end. Of real dtypes, `turned` is allowed from the right,
  * too. */
 bool grd_lapack_solve(grd_dtype dtype, const struct grd_triangle *t, bool turned, int64_t k, int64_t leading, void *x);
-/* Overwrites an m x n matrix with L and U; row j was exchanged with row pivots[j], counted from 1. */
-bool grd_lapack_lu(grd_dtype dtype, int64_t m, int64_t n, void *a, int64_t *ret_pivots, int32_t *ret_info);
 /* The work of a routine that takes columns by blocks: as many elements as `columns` columns need. */
 int64_t grd_lapack_block_work(int64_t columns);
-/* Overwrites an m x n matrix as `reflect` of grd_decomposition_row does; with the elements of the workspace. Of large matrices this and the next two run on all threads. */
-int64_t grd_lapack_reflect_work(int64_t m, int64_t n);
-bool grd_lapack_reflect(grd_dtype dtype, int64_t m, int64_t n, void *a, void *ret_tau, void *work);
-/* The product Q of k reflections, whose vectors of m elements are columns of a; or its adjoint. */
-struct grd_reflections {
-    int64_t m, k;
-    bool adjoint;
-    const void *a, *tau;
-};
-/* Writes the first `columns` columns of Q, at least k. `is_from_reflect`: the workspace is that of grd_lapack_reflect, as it left it. */
-int64_t grd_lapack_orthogonal_work(int64_t columns, int64_t k);
-bool grd_lapack_orthogonal(grd_dtype dtype, const struct grd_reflections *r, bool is_from_reflect, int64_t columns, void *ret_q,
-                           void *work);
-/* Overwrites x, m x columns, with Q x. */
-int64_t grd_lapack_reflections_work(int64_t k, int64_t columns);
-bool grd_lapack_apply_reflections(grd_dtype dtype, const struct grd_reflections *r, int64_t columns, void *x, void *work);
 /* Overwrites the lower triangle of a symmetric matrix, or a Hermitian one, with L and D, with pivots of grd_ldl_row; `work` is for n columns. */
 bool grd_lapack_ldl(grd_dtype dtype, int64_t n, bool hermitian, void *a, void *work, int64_t *ret_pivots, int32_t *ret_info);
 /* Overwrites n x k right sides with the solutions. */

@@ -2,14 +2,16 @@
  * block change are cut into chunks, which all threads share.
  *
  * Invariant: blocks and chunks follow from the sizes of one matrix, so the bits depend neither on the number of threads nor on the batch. */
+#include "op/lapack_reflections.h"
+
 #include <string.h>
 
 #include "base/parallel.h"
 #include "kernel/table.h"
 #include "op/blas.h"
-#include "op/common.h"
 #include "op/lapack.h"
 #include "op/openblas.h"
+#include "op/sizes.h"
 
 typedef void geqrf_routine(const int64_t *m, const int64_t *n, void *a, const int64_t *lda, void *ret_tau, void *work, const int64_t *lwork,
                            int64_t *ret_info);

@@ -11,7 +11,8 @@
 #include "kernel/table.h"
 #include "op/formula.h"
 #include "op/lapack.h"
-#include "op/matrices.h"
+#include "op/matrix_batch.h"
+#include "op/lapack_reflections.h"
 
 static const struct grd_ldl_row *kernels_of(const grd_tensor *x)
 {

@@ -6,6 +6,9 @@
 #include "base/parallel.h"
 #include "kernel/index.h"
 #include "kernel/table.h"
+#include "op/checks.h"
+#include "op/dtypes.h"
+#include "op/sizes.h"
 
 enum {
     GRAIN = 1 << 13, /* elements worth a task */

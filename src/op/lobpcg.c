@@ -4,9 +4,8 @@
 
 #include "base/object.h"
 #include "gen/uses/op/lobpcg.h"
-#include "op/composite.h"
 #include "op/formula.h"
-#include "op/matrices.h"
+#include "op/matrix_batch.h"
 
 /* The eigenvalues that are sought of Q^T A Q come first, and their vectors as combinations of the columns of Q. */
 static struct grd_linalg_eigh_result ritz(grd_tensor *A, grd_tensor *Q, bool largest)

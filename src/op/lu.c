@@ -1,7 +1,7 @@
 /* Elimination: L U decompositions, and the equations, inverses and determinants that follow from them. Algorithms are in kernel/cpu/lu.c, and for large matrices in
  * LAPACK. Schema: schema/lu.toml.
  *
- * Invariant: each matrix is computed by one task, a large one in steps that depend on its sizes alone (op/lapack_blocks.c), and small ones have the same bits alone and in
+ * Invariant: each matrix is computed by one task, a large one in steps that depend on its sizes alone (op/lapack_panels.c), and small ones have the same bits alone and in
  * lanes: so the bits do not depend on the number of threads. */
 #include "kernel/lu.h"
 
@@ -14,8 +14,8 @@
 #include "kernel/table.h"
 #include "op/formula.h"
 #include "op/lapack.h"
-#include "op/lapack_blocks.h"
-#include "op/matrices.h"
+#include "op/lapack_panels.h"
+#include "op/matrix_batch.h"
 
 static const struct grd_lu_row *kernels_of(const grd_tensor *x)
 {

@@ -8,10 +8,12 @@
 #include "gen/uses/op/mask.h"
 #include "gradus/library.h"
 #include "kernel/table.h"
-#include "op/common.h"
 #include "op/copy.h"
-#include "op/indexed.h"
+#include "op/index_loops.h"
 #include "op/plan.h"
+#include "op/checks.h"
+#include "op/composite.h"
+#include "op/sizes.h"
 
 enum { MASK_BLOCK = 16 * 1024 }; /* elements that one thread counts and moves */
 
@@ -223,4 +225,30 @@ bool check_nonzero(struct grd_plan *p)
 void run_nonzero(const struct grd_plan *p)
 {
     grd_parallel_for(0, mask_blocks(mask_of(p)), 1, write_coordinates, mask_of(p));
+}
+
+/* ---- masked_scatter ------------------------------------------------------------------------------------------------------------------ */
+
+grd_tensor *op_masked_scatter(grd_tensor *out, grd_tensor *self, grd_tensor *mask, grd_tensor *source)
+{
+    int64_t sizes[GRD_MAX_DIMS], n;
+    if (self->dtype != source->dtype)
+        return grd_fail(GRD_ERROR_RUNTIME, "masked_scatter: expected self and source to have same dtypes but got %s and %s",
+                        grd_dtype_type_name((grd_dtype)self->dtype), grd_dtype_type_name((grd_dtype)source->dtype));
+    if (mask->dtype != GRD_BOOL)
+        return grd_fail(GRD_ERROR_RUNTIME, "masked_scatter_ only supports boolean masks, but got mask with dtype %s",
+                        grd_dtype_type_name((grd_dtype)mask->dtype));
+    if (!grd_check_has_data(mask) || !grd_check_same_device(grd_tensors(self, mask, source)) ||
+        !grd_shape_broadcast(grd_sizes(self), grd_sizes(mask), sizes, &n))
+        return grd_failed;
+    const grd_dims common = grd_dims_from(sizes, n);
+    mask = grd_expand(mask, common);
+    const int64_t count = (int64_t)grd_item_double(grd_sum(mask));
+    if (!grd_pending() && count > source->numel)
+        grd_raise(GRD_ERROR_RUNTIME, "Number of elements of source < number of ones in mask");
+    if (grd_pending())
+        return grd_failed;
+    grd_tensor *placed = grd_hidden_masked_select_backward(grd_narrow(grd_reshape(source, grd_dims(-1)), 0, 0, count), common, mask);
+    grd_tensor *value = grd_where(mask, placed, self);
+    return grd_composite_finish(out, self, out == NULL ? grd_composite_contiguous(value) : value);
 }

@@ -4,9 +4,8 @@
 
 #include "base/object.h"
 #include "gen/uses/op/matrix_chains.h"
-#include "op/composite.h"
 #include "op/formula.h"
-#include "op/matrices.h"
+#include "op/matrix_batch.h"
 
 /* ---- Powers ------------------------------------------------------------------------------------------------------------------------------ */
 

@@ -1,7 +1,6 @@
 /* Exponentials of matrices by scaling and squaring, over matrix products. Schema: schema/decomposition.toml. */
 #include "gen/uses/op/matrix_exp.h"
 #include "kernel/table.h"
-#include "op/composite.h"
 #include "op/formula.h"
 
 /* exp(A) = exp(A / 2^s)^(2^s), where s makes the 1-norm of A / 2^s so small that the terms behind DEGREE are below the rounding of the dtype. */

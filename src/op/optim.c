@@ -10,8 +10,11 @@
 #include "base/parallel.h"
 #include "gen/uses/op/optim.h"
 #include "kernel/table.h"
-#include "op/common.h"
 #include "op/copy.h"
+#include "op/checks.h"
+#include "op/dtypes.h"
+#include "op/sizes.h"
+#include "core/iter.h"
 
 enum { GRAIN = 16 * 1024 };
 

@@ -5,8 +5,9 @@
 #include <string.h>
 
 #include "gen/uses/op/optim_matrix.h"
-#include "op/common.h"
 #include "op/optim.h"
+#include "op/dtypes.h"
+#include "op/sizes.h"
 
 static bool check_count(grd_tensors list, int64_t n, const char *name)
 {

@@ -4,7 +4,7 @@
 
 #include "kernel/order.h"
 #include "kernel/table.h"
-#include "op/common.h"
+#include "op/checks.h"
 
 /* NotImplementedError for complex dtypes, and others that have no order: "\"sort_cpu\" not implemented for 'ComplexFloat'". */
 static inline bool grd_check_ordered(const char *name, grd_dtype dtype)

@@ -3,8 +3,8 @@
 
 #include "gen/uses/op/packed_sequence.h"
 #include "gradus/library.h"
-#include "op/common.h"
 #include "op/formula.h"
+#include "op/copy.h"
 
 /* A vector of int64, contiguous on the cpu; NULL and an error for anything else. PyTorch's text calls it `lengths` whatever it holds. */
 static const int64_t *read_lengths(const grd_tensor *lengths)

@@ -6,6 +6,10 @@
 #include "base/memory.h"
 #include "gen/uses/op/plan.h"
 #include "op/copy.h"
+#include "op/out.h"
+#include "op/sizes.h"
+#include "core/iter.h"
+#include "op/checks.h"
 
 /* ---- What the plan says --------------------------------------------------------------------------------------------------------- */
 
@@ -116,11 +120,6 @@ bool grd_plan_starts_from(struct grd_plan *p, grd_tensor *t)
 
 /* ---- Before anything is written ------------------------------------------------------------------------------------------------------ */
 
-static bool check_device(const struct grd_plan *p, const grd_tensor *t)
-{
-    return (t->device == p->device.type && t->device_index == p->device.index) || grd_raise_devices(p->device, grd_device_of(t));
-}
-
 static grd_dims planned_sizes(const struct grd_planned *planned)
 {
     return grd_dims_from(planned->sizes, planned->ndim);
@@ -142,7 +141,7 @@ static bool check_out(const struct grd_plan *p)
 {
     const grd_dims sizes = planned_sizes(&p->planned[0]);
     const bool inplace = (p->op->forms & 1 << GRD_INPLACE) != 0; /* otherwise out= may be what is read, and is resized */
-    if (!check_device(p, p->out) || !grd_check_castable(p->planned[0].dtype, (grd_dtype)p->out->dtype) ||
+    if (!grd_check_devices(p->device, grd_device_of(p->out)) || !grd_check_castable(p->planned[0].dtype, (grd_dtype)p->out->dtype) ||
         (!p->repeats && !grd_check_no_internal_overlap(p->out)))
         return false;
     for (int i = 0; i < p->nreads; i++)
@@ -154,7 +153,7 @@ static bool check_out(const struct grd_plan *p)
 bool grd_plan_admit(struct grd_plan *p)
 {
     for (int i = 0; i < p->nreads; i++)
-        if (p->reads[i].t != NULL && !p->any_device && !check_device(p, p->reads[i].t))
+        if (p->reads[i].t != NULL && !p->any_device && !grd_check_devices(p->device, grd_device_of(p->reads[i].t)))
             return false;
     if (p->out != NULL && !check_out(p))
         return false;

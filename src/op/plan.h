@@ -22,7 +22,7 @@
 #define GRD_OP_PLAN_H
 
 #include "dispatch/op.h"
-#include "op/common.h"
+#include "op/dtypes.h"
 
 /* Which memory an out= may share with what is read: `overlap` in the schema. */
 enum grd_overlap {

@@ -19,6 +19,7 @@
 #include "kernel/table.h"
 #include "op/blas.h"
 #include "op/provider.h"
+#include "op/sizes.h"
 
 enum {
     PIECE_WORK = 3 << 17, /* multiplications worth a piece of their own: four times what it takes to post a loop and to wait for its end */

@@ -1,5 +1,5 @@
 /* Running a matrix product, or a batch of them, over strided memory: which provider and kernel, cut where, on how many threads.
- * Shapes, dtypes and results are the operators' (linalg.c). The bits depend on shapes and strides alone. */
+ * Shapes, dtypes and results are the operators' (matmul.c). The bits depend on shapes and strides alone. */
 #ifndef GRD_OP_PRODUCT_H
 #define GRD_OP_PRODUCT_H
 

@@ -12,6 +12,8 @@
 #include "base/memory.h"
 #include "base/transaction.h"
 #include "dispatch/device.h"
+#include "op/out.h"
+#include "core/iter.h"
 
 static pthread_mutex_t registration = PTHREAD_MUTEX_INITIALIZER;
 

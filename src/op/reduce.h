@@ -4,7 +4,7 @@
  * of the operator or to none, and hands it to the next pass, whose center it is: var gathers each output's first element, then the mean
  * difference to it, then the squared distances from that mean.
  *
- * What a rule asks for is planned in reduction.c; how passes run is in reduce.c. */
+ * What a rule asks for is planned in reduce_plan.c; how passes run is in reduce_run.c. */
 #ifndef GRD_OP_REDUCE_H
 #define GRD_OP_REDUCE_H
 

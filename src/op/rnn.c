@@ -6,8 +6,8 @@
 #include "gen/uses/op/rnn.h"
 #include "gradus/library.h"
 #include "kernel/table.h"
-#include "op/common.h"
 #include "op/formula.h"
+#include "op/copy.h"
 
 /* ---- One layer in one direction -------------------------------------------------------------------------------------------------------- */
 

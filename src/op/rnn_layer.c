@@ -4,7 +4,6 @@
 
 #include "gen/uses/op/rnn_layer.h"
 #include "gradus/library.h"
-#include "op/common.h"
 #include "op/formula.h"
 #include "op/rnn.h"
 

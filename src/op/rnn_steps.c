@@ -12,6 +12,8 @@
 #include "kernel/table.h"
 #include "op/plan.h"
 #include "op/rnn.h"
+#include "op/checks.h"
+#include "op/sizes.h"
 
 enum {
     PIECE_ROWS = 8,            /* a multiple of the strips of all levels */

@@ -2,7 +2,7 @@
 #include "kernel/sobol.h"
 
 #include "gen/uses/op/sobol.h"
-#include "op/common.h"
+#include "op/checks.h"
 
 static bool check_integers(const grd_tensor *t, const char *name, grd_dims sizes)
 {

@@ -8,6 +8,7 @@
 #include "kernel/index.h"
 #include "op/order.h"
 #include "op/plan.h"
+#include "op/sizes.h"
 
 enum {
     MANY = 32768,      /* integers that PyTorch sorts stably */

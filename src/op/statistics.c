@@ -6,8 +6,6 @@
 #include "base/error.h"
 #include "gen/uses/op/statistics.h"
 #include "gradus/library.h"
-#include "op/common.h"
-#include "op/composite.h"
 #include "op/formula.h"
 #include "op/order.h"
 

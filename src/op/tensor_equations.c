@@ -2,7 +2,6 @@
 #include <string.h>
 
 #include "gen/uses/op/tensor_equations.h"
-#include "op/composite.h"
 #include "op/formula.h"
 
 /* Matrices that are to be inverted are square. */

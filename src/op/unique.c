@@ -7,9 +7,11 @@
 #include "gen/uses/op/unique.h"
 #include "gradus/library.h"
 #include "kernel/index.h"
-#include "op/common.h"
 #include "op/order.h"
 #include "op/plan.h"
+#include "op/checks.h"
+#include "op/copy.h"
+#include "op/sizes.h"
 
 /* Rows, of one element or of those of a slice, in which equal ones are neighbours. */
 struct distinct {

@@ -7,7 +7,6 @@
 
 #include "gen/uses/op/view.h"
 #include "gradus/library.h"
-#include "op/common.h"
 #include "op/copy.h"
 #include "op/formula.h"
 #include "op/plan.h"

@@ -1,6 +1,5 @@
 /* The view of a tensor's memory as elements of another dtype. */
 #include "gen/uses/op/view_dtype.h"
-#include "op/common.h"
 #include "op/view.h"
 
 #include <stdio.h>

@@ -2,7 +2,6 @@
  * Invariant: elements that share memory are added up, in row-major order. */
 #include "gen/uses/op/view_gradient.h"
 #include "gradus/library.h"
-#include "op/common.h"
 #include "op/formula.h"
 
 static bool check_strided(grd_dims size, grd_dims stride)

@@ -10,7 +10,7 @@
 #include "gen/impl/tiny.h"
 #include "op/elementwise.h"
 #include "op/formula.h"
-#include "op/indexed.h"
+#include "op/index_loops.h"
 #include "op/lines.h"
 #include "op/plan.h"
 #include "op/reduce.h"

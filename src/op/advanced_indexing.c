@@ -1,0 +1,436 @@
+/* Indexing by several tensors at once: index reads the elements they name, index_put writes them.
+ *
+ * Whatever names the places, index tensors or masks, is first made one list of places in memory; the loops of index_loops.c do the rest.
+ * Invariants: every index is checked before anything is made or written; values for one place are written, or added, in the order of the
+ * index by one thread. */
+#include <string.h>
+
+#include "base/text.h"
+#include "core/iter.h"
+#include "gen/uses/op/advanced_indexing.h"
+#include "gradus/library.h"
+#include "kernel/table.h"
+#include "op/copy.h"
+#include "op/index_loops.h"
+#include "op/plan.h"
+#include "op/checks.h"
+#include "op/sizes.h"
+
+/* What index tensors say about a tensor. */
+struct places {
+    grd_tensor *index[GRD_MAX_DIMS]; /* of each dimension; NULL: all of it. A mask has become an index for each of its dimensions … */
+    int64_t joined[GRD_MAX_DIMS]; /* … or one for the last of them, whose size is then this one; 0: the dimension's own; -1: not the last */
+    int64_t sizes[GRD_MAX_DIMS], n;    /* what the index tensors broadcast to */
+    int64_t count;                     /* elements of that */
+    int64_t left[GRD_MAX_DIMS], nleft; /* the dimensions without an index */
+    int64_t at;                        /* how many of those stand before the index tensors' in the result */
+    struct grd_indices list;           /* where the elements are, in the order of the index tensors … */
+    int64_t step;                      /* … in units of so many bytes */
+};
+
+/* ---- Which dimensions --------------------------------------------------------------------------------------------------------- */
+
+static bool is_mask(const grd_tensor *index)
+{
+    return index->dtype == GRD_BOOL || index->dtype == GRD_UINT8;
+}
+
+static bool check_one(const grd_tensor *self, const grd_tensor *index, int64_t dim)
+{
+    if (!is_mask(index) && (grd_category_of((grd_dtype)index->dtype) != GRD_CATEGORY_INTEGER || index->dtype == GRD_UINT64))
+        return grd_raise(GRD_ERROR_INDEX, "tensors used as indices must be long, int, byte or bool tensors");
+    const int64_t span = is_mask(index) ? index->ndim : 1;
+    if (span == 0)
+        return grd_raise(GRD_ERROR_INDEX, "a mask without dimensions selects nothing of dimension %lld", (long long)dim);
+    if (dim + span > self->ndim)
+        return grd_raise(GRD_ERROR_INDEX, "too many indices for tensor of dimension %d", self->ndim);
+    for (int64_t i = 0; is_mask(index) && i < span; i++)
+        if (index->sizes[i] != self->sizes[dim + i] && index->sizes[i] != 0)
+            return grd_raise(GRD_ERROR_INDEX,
+                             "The shape of the mask %s at index %lld does not match the shape of the indexed tensor %s at index %lld",
+                             grd_list_text(grd_sizes(index)), (long long)i, grd_list_text(grd_sizes(self)), (long long)(dim + i));
+    return true;
+}
+
+/* Makes one index of a mask, in elements of all its dimensions together: those are contiguous. */
+static void join(struct places *p, int64_t dim, grd_tensor *mask)
+{
+    grd_tensor *flat = op_nonzero(op_reshape(mask, grd_dims(-1)));
+    flat = grd_pending() ? flat : op_select(flat, 1, 0);
+    for (int64_t k = 0; k < mask->ndim; k++) {
+        p->index[dim + k] = flat;
+        p->joined[dim + k] = k + 1 < mask->ndim ? -1 : mask->numel;
+    }
+}
+
+/* Gives every dimension its index tensor. Without `dims` they are the first ones. `joins`: self is contiguous. */
+static bool assign(const grd_tensor *self, grd_tensors indices, grd_dims dims, bool joins, struct places *p)
+{
+    if (dims.data != NULL && dims.n != indices.n)
+        return grd_raise(GRD_ERROR_VALUE, "%lld dimensions are named for %lld index tensors", (long long)dims.n, (long long)indices.n);
+    int64_t next = 0;
+    for (int64_t i = 0; i < indices.n; i++) {
+        grd_tensor *index = indices.data[i];
+        int64_t dim = next;
+        if (dims.data != NULL && !grd_wrap_dim(self, dims.data[i], &dim))
+            return false;
+        if (dim < next)
+            return grd_raise(GRD_ERROR_VALUE, "the dimensions of index tensors must rise, and a mask takes as many as it has");
+        if (!check_one(self, index, dim))
+            return false;
+        next = dim + (is_mask(index) ? index->ndim : 1);
+        if (!is_mask(index)) {
+            p->index[dim] = index;
+            continue;
+        }
+        if (joins && index->ndim > 1) {
+            join(p, dim, index);
+            if (grd_pending())
+                return false;
+            continue;
+        }
+        grd_tensor *coordinates = op_nonzero(index);
+        for (int64_t k = 0; !grd_pending() && dim + k < next; k++)
+            p->index[dim + k] = op_select(coordinates, 1, k);
+        if (grd_pending())
+            return false;
+    }
+    return true;
+}
+
+/* ---- What they broadcast to ------------------------------------------------------------------------------------------------------ */
+
+static bool raise_mismatch(const grd_tensor *self, const struct places *p)
+{
+    struct grd_text text = {0};
+    for (int64_t dim = 0; dim < self->ndim; dim++)
+        if (p->index[dim] != NULL)
+            grd_text_add(&text, "%s%s", text.size ? ", " : "", grd_list_text(grd_sizes(p->index[dim])));
+    grd_raise(GRD_ERROR_INDEX, "shape mismatch: indexing tensors could not be broadcast together with shapes %s",
+              text.data != NULL ? text.data : "");
+    grd_text_done(&text);
+    return false;
+}
+
+static bool broadcast(const grd_tensor *self, struct places *p)
+{
+    for (int64_t dim = 0; dim < self->ndim; dim++)
+        if (p->index[dim] != NULL && p->index[dim]->ndim > p->n)
+            p->n = p->index[dim]->ndim;
+    for (int64_t i = 0; i < p->n; i++)
+        p->sizes[i] = 1;
+    for (int64_t dim = 0; dim < self->ndim; dim++) {
+        const grd_tensor *index = p->index[dim];
+        for (int64_t i = 0; index != NULL && i < index->ndim; i++) {
+            int64_t *size = &p->sizes[p->n - index->ndim + i];
+            if (*size != index->sizes[i] && *size != 1 && index->sizes[i] != 1)
+                return raise_mismatch(self, p);
+            *size = *size == 1 ? index->sizes[i] : *size;
+        }
+    }
+    return grd_shape_numel(grd_dims_from(p->sizes, p->n), &p->count);
+}
+
+/* Index tensors of neighbouring dimensions leave their place to what they broadcast to; otherwise that comes first. */
+static int64_t place_of(const grd_tensor *self, const struct places *p)
+{
+    int64_t first = 0, last = self->ndim - 1;
+    while (first < self->ndim && p->index[first] == NULL)
+        first++;
+    while (last > first && p->index[last] == NULL)
+        last--;
+    for (int64_t dim = first; dim <= last; dim++)
+        if (p->index[dim] == NULL)
+            return 0;
+    return first < self->ndim ? first : 0;
+}
+
+/* ---- Where the elements are --------------------------------------------------------------------------------------------------------- */
+
+/* Adds the offsets that one dimension's index names to a list of them. */
+static void add_dimension(const struct grd_indexed_dim *dim, const struct grd_indices *indices, const struct places *p, int64_t ndim,
+                          char *offsets)
+{
+    int64_t own[GRD_MAX_DIMS], strides[GRD_MAX_DIMS] = {0};
+    grd_shape_contiguous_strides(grd_dims_from(p->sizes, p->n), own);
+    for (int64_t i = 0; i < p->n; i++)
+        own[i] *= (int64_t)sizeof(int64_t);
+    for (int64_t i = 0; i < ndim; i++)
+        strides[p->n - ndim + i] = indices->strides[i];
+    struct grd_iter it;
+    grd_iter_raw(&it, grd_dims_from(p->sizes, p->n), 2, (char *const[]){offsets, (char *)(uintptr_t)indices->data},
+                 (const int64_t *const[]){own, strides});
+    grd_iter_run(&it, grd_kernels->index->add_offsets, dim);
+}
+
+/* True unless an index names elements of a dimension that has none, whatever the other sizes are. */
+static bool check_nonempty_dims(const grd_tensor *self, const struct places *p)
+{
+    for (int64_t dim = 0; dim < self->ndim && p->count > 0; dim++)
+        if (p->index[dim] != NULL && self->sizes[dim] == 0)
+            return grd_raise(GRD_ERROR_INDEX, "index is out of bounds for dimension with size 0");
+    return true;
+}
+
+static bool names_nothing(const grd_tensor *self, const struct places *p)
+{
+    bool nothing = p->count == 0;
+    for (int64_t i = 0; i < p->nleft; i++)
+        nothing |= self->sizes[p->left[i]] == 0;
+    return nothing;
+}
+
+/* One index without negative entries is the list itself; in general offsets are added up, in elements. As in PyTorch, indices that name no element, because
+ * another dimension is empty, may be out of range. */
+static bool locate(const grd_tensor *self, struct places *p)
+{
+    char *offsets = NULL;
+    int64_t indexed = 0;
+    if (names_nothing(self, p))
+        return true;
+    for (int64_t dim = 0; dim < self->ndim; dim++)
+        indexed += p->index[dim] != NULL && p->joined[dim] >= 0;
+    for (int64_t dim = 0; dim < self->ndim; dim++) {
+        struct grd_indices indices;
+        const bool joined = p->joined[dim] > 0; /* then a stride of self that tells nothing may be any */
+        const int64_t size = joined ? p->joined[dim] : self->sizes[dim];
+        const int64_t stride = joined ? grd_sizes_product(self->sizes + dim + 1, self->ndim - dim - 1) : self->strides[dim];
+        if (p->index[dim] == NULL || p->joined[dim] < 0)
+            continue;
+        if (!grd_read_indices(p->index[dim], &indices))
+            return false;
+        if (!grd_indices_in_range(&indices, -size, size))
+            return grd_raise_out_of_bounds(GRD_ERROR_INDEX, &indices, dim, size);
+        if (indexed == 1 && indices.unique == p->count && grd_indices_in_range(&indices, 0, size)) {
+            p->list = indices;
+            p->step = stride * self->itemsize;
+            return true;
+        }
+        if (offsets == NULL)
+            offsets = grd_new_zeros(grd_dims(p->count), GRD_INT64, GRD_CPU)->data;
+        if (grd_pending())
+            return false;
+        add_dimension(&(struct grd_indexed_dim){size, stride}, &indices, p, p->index[dim]->ndim, offsets);
+    }
+    static const int64_t here = 0;
+    p->list.data = indexed > 0 ? (const int64_t *)(const void *)offsets : &here;
+    p->step = self->itemsize;
+    return true;
+}
+
+static bool has_mask(grd_tensors indices)
+{
+    for (int64_t i = 0; i < indices.n; i++)
+        if (is_mask(indices.data[i]))
+            return true;
+    return false;
+}
+
+static bool check_devices(const grd_tensor *self, grd_tensors indices)
+{
+    for (int64_t i = 0; i < indices.n; i++)
+        if (!grd_check_same_device(grd_tensors((grd_tensor *)(uintptr_t)self, indices.data[i])))
+            return false;
+    return true;
+}
+
+/* Everything about the places of self, and of out, which may be NULL, but where they are. Reads masks. */
+static bool find_places(const grd_tensor *self, const grd_tensor *out, grd_tensors indices, grd_dims dims, struct places *p)
+{
+    const bool joins = grd_has(self, GRD_FLAG_CONTIGUOUS) && (out == NULL || grd_has(out, GRD_FLAG_CONTIGUOUS));
+    *p = (struct places){.count = 1};
+    if (!assign(self, indices, dims, joins, p) || !broadcast(self, p))
+        return false;
+    p->at = place_of(self, p);
+    for (int64_t dim = 0; dim < self->ndim; dim++)
+        if (p->index[dim] == NULL)
+            p->left[p->nleft++] = dim;
+    if (p->nleft + p->n > GRD_MAX_DIMS)
+        return grd_raise(GRD_ERROR_RUNTIME, "too many dimensions: %lld, the limit is %d", (long long)(p->nleft + p->n), GRD_MAX_DIMS);
+    return check_nonempty_dims(self, p);
+}
+
+static struct places *places_of(const struct grd_plan *p)
+{
+    _Static_assert(sizeof(struct places) <= GRD_PLAN_STATE, "room in the plan");
+    return (struct places *)(uintptr_t)p->state;
+}
+
+/* ---- The loops ----------------------------------------------------------------------------------------------------------------------- */
+
+/* The sizes of what is read or written: those of the index tensors, or with `flat` one for all of them, among the dimensions that are left. */
+static grd_dims named_sizes(const grd_tensor *self, const struct places *p, bool flat, int64_t *ret_sizes)
+{
+    int64_t n = 0;
+    for (int64_t i = 0; i < p->at; i++)
+        ret_sizes[n++] = self->sizes[p->left[i]];
+    memcpy(ret_sizes + n, flat ? &p->count : p->sizes, (size_t)(flat ? 1 : p->n) * sizeof *ret_sizes);
+    n += flat ? 1 : p->n;
+    for (int64_t i = p->at; i < p->nleft; i++)
+        ret_sizes[n++] = self->sizes[p->left[i]];
+    return grd_dims_from(ret_sizes, n);
+}
+
+/* Between the elements of `self` that are named, on the side `named`, and those of `plain`, whose strides are given. What is written is written in the
+ * order of the index, as one dimension. */
+static void run_places(const grd_tensor *self, int named, const struct places *p, const grd_tensor *plain, const int64_t *plain_strides,
+                       grd_loop_kernel *kernel)
+{
+    const bool flat = named == GRD_RESULT;
+    const int other = flat ? GRD_SOURCE : GRD_RESULT;
+    const int64_t span = flat ? 1 : p->n;
+    struct grd_indexed x = {.kernel = kernel, .step = p->step, .in_order = flat, .dim = p->at};
+    int64_t list[GRD_MAX_DIMS];
+    x.n = named_sizes(self, p, flat, x.sizes).n;
+    grd_shape_contiguous_strides(grd_dims_from(flat ? &p->count : p->sizes, span), list);
+    for (int64_t i = 0; i < p->nleft; i++)
+        x.strides[named][i < p->at ? i : i + span] = grd_byte_stride(self, p->left[i]);
+    for (int64_t i = 0; i < x.n; i++)
+        x.strides[other][i] = grd_wrapping_product(plain_strides[i], plain->itemsize);
+    for (int64_t i = 0; i < span; i++)
+        x.strides[GRD_INDEX][p->at + i] = p->count == 1 ? 0 : list[i] * (int64_t)sizeof(int64_t);
+    x.data[named] = self->data;
+    x.data[other] = plain->data;
+    x.data[GRD_INDEX] = (char *)(uintptr_t)p->list.data;
+    grd_indexed_run(&x);
+}
+
+/* Strides of an index tensor as a tensor of the result's rank, whose other dimensions have size 1. */
+static void index_strides(const grd_tensor *index, const struct places *p, grd_dims result, int64_t *ret_strides)
+{
+    int64_t raised[GRD_MAX_DIMS], expanded[GRD_MAX_DIMS] = {0};
+    const int64_t missing = p->n - index->ndim;
+    for (int64_t i = missing; i < p->n; i++)
+        expanded[i] = index->sizes[i - missing] == 1 && p->sizes[i] != 1 ? 0 : index->strides[i - missing];
+    for (int64_t i = 0; i < result.n; i++)
+        raised[i] = i >= p->at && i < p->at + p->n ? p->sizes[i - p->at] : 1;
+    const grd_dims sizes = grd_dims_from(p->sizes, p->n), wanted = grd_dims_from(raised, result.n);
+    if (!grd_shape_view_strides(sizes, expanded, wanted, ret_strides))
+        grd_shape_contiguous_strides(wanted, ret_strides);
+    for (int64_t i = 0; i < result.n; i++)
+        if (raised[i] == 1 && result.data[i] != 1)
+            ret_strides[i] = 0;
+}
+
+/* A result without gaps, with its dimensions in the order that the strides of self and of the index tensors tell. */
+static bool plan_selection(struct grd_plan *plan, const grd_tensor *self, const struct places *p)
+{
+    int64_t sizes[GRD_MAX_DIMS], strides[GRD_MAX_DIMS], numel;
+    const grd_dims named = named_sizes(self, p, false, sizes);
+    int64_t(*told)[GRD_MAX_DIMS] = grd_pool_array((int64_t)self->ndim + 1, sizeof *told);
+    if (told == NULL)
+        return false;
+    memset(told[0], 0, sizeof told[0]);
+    for (int64_t i = 0; i < p->nleft; i++)
+        told[0][i < p->at ? i : i + p->n] = self->strides[p->left[i]];
+    int n = 1;
+    for (int64_t dim = 0; dim < self->ndim; dim++)
+        if (p->index[dim] != NULL)
+            index_strides(p->index[dim], p, named, told[n++]);
+    if (!grd_shape_numel(named, &numel))
+        return false;
+    if (numel <= 1)
+        return grd_plan_result(plan, named, (grd_dtype)self->dtype);
+    grd_shape_ordered_strides(named, (const int64_t(*)[GRD_MAX_DIMS])told, n, strides);
+    return grd_plan_strided(plan, named, strides, (grd_dtype)self->dtype);
+}
+
+/* How much a mask selects is known to the check alone. */
+bool plan_index(struct grd_plan *p, grd_tensor *self, grd_tensors indices, grd_dims dims)
+{
+    if (!check_devices(self, indices) || !grd_plan_reads(p, self))
+        return false;
+    return has_mask(indices) ? grd_check_has_data(self)
+                             : find_places(self, p->out, indices, dims, places_of(p)) && plan_selection(p, self, places_of(p));
+}
+
+bool check_index(struct grd_plan *p, grd_tensor *self, grd_tensors indices, grd_dims dims)
+{
+    struct places *places = places_of(p);
+    return (!has_mask(indices) || (find_places(self, p->out, indices, dims, places) && plan_selection(p, self, places))) &&
+           locate(self, places);
+}
+
+void run_index(const struct grd_plan *p)
+{
+    run_places(p->in[0], GRD_SOURCE, places_of(p), p->results[0], p->results[0]->strides,
+               grd_kernel_of_size(grd_kernels->index->gather, p->in[0]));
+}
+
+/* index_put hands this from its check to its run: the places, and the strides of the values with one dimension for all of the index tensors'. */
+struct put {
+    struct places places;
+    int64_t strides[GRD_MAX_DIMS + 1];
+    grd_loop_kernel *kernel;
+};
+
+static bool check_values(const grd_tensor *self, const grd_tensor *values, const struct places *p)
+{
+    int64_t sizes[GRD_MAX_DIMS];
+    const grd_dims named = named_sizes(self, p, false, sizes);
+    bool fits = values->ndim <= named.n;
+    for (int64_t i = 0; fits && i < values->ndim; i++)
+        fits = values->sizes[i] == 1 || values->sizes[i] == named.data[named.n - values->ndim + i];
+    return fits ||
+           grd_raise(GRD_ERROR_RUNTIME, "shape mismatch: value tensor of shape %s cannot be broadcast to indexing result of shape %s",
+                     grd_list_text(grd_sizes(values)), grd_list_text(named));
+}
+
+/* `values` as the loops read them: broadcast, with one dimension for all of the index tensors'. */
+static grd_tensor *flattened(const grd_tensor *self, grd_tensor *values, struct put *put)
+{
+    int64_t sizes[GRD_MAX_DIMS], flat[GRD_MAX_DIMS + 1];
+    const grd_dims named = named_sizes(self, &put->places, false, sizes), wanted = named_sizes(self, &put->places, true, flat);
+    if (put->places.count == 0) /* nothing is read: sizes beside a 0 may have no strides */
+        return values;
+    values = op_expand(values, named);
+    if (grd_pending() || grd_shape_view_strides(named, values->strides, wanted, put->strides))
+        return values;
+    grd_shape_contiguous_strides(wanted, put->strides);
+    return grd_contiguous_as(values, GRD_DTYPE_NONE);
+}
+
+/* Places are those of the tensor that is written. */
+static bool locate_result(struct grd_plan *p)
+{
+    return locate(p->results[0], places_of(p));
+}
+
+bool plan_index_put(struct grd_plan *p, grd_tensor *self, grd_tensors indices, grd_tensor *values, bool accumulate, grd_dims dims)
+{
+    const grd_dtype dtype = (grd_dtype)self->dtype, as = accumulate ? grd_computed_dtype(dtype) : dtype;
+    _Static_assert(sizeof(struct put) <= GRD_PLAN_STATE, "room in the plan");
+    if (values->dtype != dtype)
+        return grd_raise(GRD_ERROR_RUNTIME,
+                         "Index put requires the source and destination dtypes match, got %s for the destination and %s for the source.",
+                         grd_dtype_type_name(dtype), grd_dtype_type_name((grd_dtype)values->dtype));
+    struct put *put = (struct put *)(void *)p->state;
+    put->kernel = accumulate ? grd_kernels->index->add[as] : grd_kernel_of_size(grd_kernels->index->scatter, self);
+    if (put->kernel == NULL)
+        return grd_raise_no_kernel("index_put", dtype);
+    if (!grd_check_apart(p->out, indices) || !check_devices(self, indices))
+        return false;
+    if (has_mask(indices) ? !grd_check_has_data(self)
+                          : !find_places(self, p->out, indices, dims, places_of(p)) || !check_values(self, values, places_of(p)))
+        return false;
+    p->repeats = p->any_strides = true;
+    p->prepare = locate_result;
+    return grd_check_repeated_out(p->out, "index_put_", "tensor[indices] = tensor") && grd_plan_starts_from(p, self) &&
+           grd_plan_reads_as(p, values, as == dtype ? GRD_DTYPE_NONE : as) && grd_plan_like(p, self, dtype) && grd_plan_computed_in(p, as);
+}
+
+bool check_index_put(struct grd_plan *p, grd_tensor *self, grd_tensors indices, grd_tensor *values, bool accumulate, grd_dims dims)
+{
+    (void)accumulate;
+    struct places *places = places_of(p);
+    if (has_mask(indices) && !(find_places(self, p->out, indices, dims, places) && check_values(self, values, places)))
+        return false;
+    p->in[1] = flattened(self, p->in[1], (struct put *)(void *)p->state);
+    return !grd_pending();
+}
+
+void run_index_put(const struct grd_plan *p)
+{
+    const struct put *put = (const struct put *)(const void *)p->state;
+    run_places(p->results[0], GRD_RESULT, &put->places, p->in[1], put->strides, put->kernel);
+}

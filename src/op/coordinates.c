@@ -1,0 +1,103 @@
+/* Tensors and places combined: blocks on a diagonal, sizes in common, combinations of elements, triangles, places in row-major order. Schema: schema/combine.toml. */
+#include <string.h>
+
+#include "gen/uses/op/coordinates.h"
+#include "gradus/library.h"
+#include "kernel/index.h"
+#include "op/formula.h"
+#include "op/plan.h"
+
+/* ---- Combinations ------------------------------------------------------------------------------------------------------------------- */
+
+/* n over k. False, with an error pending, where that is more than a tensor can hold. It is at least 2^k for k <= n / 2, so the loop is short. */
+static bool count_choices(int64_t n, int64_t k, int64_t *ret_count)
+{
+    *ret_count = k <= n;
+    k = grd_least(k, n - k);
+    for (int64_t i = 1; i <= k; i++) {
+        if (__builtin_mul_overflow(*ret_count, n - k + i, ret_count))
+            return grd_raise(GRD_ERROR_RUNTIME, "combinations(): more than a tensor can hold");
+        *ret_count /= i;
+    }
+    return true;
+}
+
+bool plan_hidden_combination_indices(struct grd_plan *p, int64_t n, int64_t r, bool repeated, grd_device device)
+{
+    int64_t rows;
+    return count_choices(repeated && n > 0 ? n + r - 1 : n, r, &rows) && grd_plan_new(p, grd_dims(rows, r), GRD_INT64, device, false);
+}
+
+void run_hidden_combination_indices(const struct grd_plan *p, int64_t n, int64_t r, bool repeated, grd_device device)
+{
+    (void)device;
+    grd_kernels->index->combinations(n, r, repeated, p->results[0]->sizes[0], (int64_t *)(void *)p->results[0]->data);
+}
+
+/* ---- Triangles ---------------------------------------------------------------------------------------------------------------------- */
+
+static int64_t clamped(int64_t x, int64_t low, int64_t high)
+{
+    return grd_greatest(low, grd_least(x, high));
+}
+
+/* The number of elements [i, j] with j <= i + offset: rows from `first` on have some, 1 more than the row before; those from `whole` on have all. */
+static int64_t lower_count(int64_t rows, int64_t columns, int64_t offset)
+{
+    const int64_t first = clamped(-offset, 0, rows), whole = clamped(columns - 1 - offset, first, rows), rising = whole - first;
+    const int64_t twice = grd_wrapping_product(rising, first + whole + 1 + 2 * offset); /* even, and no more than 2 rows * columns */
+    return twice / 2 + (rows - whole) * columns;
+}
+
+bool plan_triangle_indices(struct grd_plan *p, int64_t row, int64_t col, int64_t offset, bool upper, grd_dtype dtype, grd_device device,
+                           bool requires_grad)
+{
+    int64_t all;
+    if (row < 0 || col < 0)
+        return grd_raise(GRD_ERROR_RUNTIME, "%s must be non-negative, got%lld", row < 0 ? "row" : "col", (long long)(row < 0 ? row : col));
+    dtype = dtype == GRD_DTYPE_NONE ? GRD_INT64 : dtype;
+    if (dtype != GRD_INT64 && dtype != GRD_INT32)
+        return grd_raise_no_kernel(upper ? "triu_indices" : "tril_indices", dtype);
+    if (__builtin_mul_overflow(row, 4 * (double)col < 0x1p62 ? 4 * col : INT64_MAX, &all))
+        return grd_raise(GRD_ERROR_RUNTIME, "%s_indices: a triangle of %lld x %lld elements has more than a tensor can hold",
+                         upper ? "triu" : "tril", (long long)row, (long long)col);
+    struct grd_triangle *t = (struct grd_triangle *)(void *)p->state;
+    *t = (struct grd_triangle){.columns = col, .offset = clamped(offset, -row, col), .upper = upper};
+    const int64_t count = upper ? row * col - lower_count(row, col, t->offset - 1) : lower_count(row, col, t->offset);
+    t->first = upper ? 0 : clamped(-t->offset, 0, row);
+    t->end = upper ? clamped(col - t->offset, 0, row) : row;
+    return grd_plan_new(p, grd_dims(2, count), dtype, device, requires_grad) && grd_plan_computed_in(p, GRD_INT64);
+}
+
+void run_triangle_indices(const struct grd_plan *p)
+{
+    const grd_tensor *result = p->results[0];
+    int64_t *row = (int64_t *)(void *)result->data;
+    grd_kernels->index->triangle((const struct grd_triangle *)(const void *)p->state, row, row + result->sizes[1]);
+}
+
+/* ---- Places in row-major order ------------------------------------------------------------------------------------------------------- */
+
+grd_tensors op_unravel_index(grd_tensor *indices, grd_dims shape)
+{
+    grd_tensor **places = grd_pool_array(shape.n, sizeof *places);
+    if (!grd_dtype_is_integer((grd_dtype)indices->dtype))
+        grd_raise(GRD_ERROR_TYPE, "expected 'indices' to be integer dtype, but got torch.%s", grd_dtype_name((grd_dtype)indices->dtype));
+    for (int64_t i = 0; i < shape.n && !grd_pending(); i++)
+        if (shape.data[i] < 0) {
+            const char *text = grd_list_text(shape);
+            grd_raise(GRD_ERROR_VALUE, "'shape' cannot have negative values, but got (%.*s%s)", (int)strlen(text) - 2, text + 1,
+                      shape.n == 1 ? "," : "");
+        }
+    indices = grd_to(indices, .dtype = GRD_INT64);
+    for (int64_t i = shape.n - 1, behind = 1; i >= 0 && !grd_pending(); i--) {
+        grd_tensor *of_line = behind == 1 ? indices : grd_floor_divide_scalar(indices, grd_int(behind));
+        places[i] = grd_remainder_scalar(of_line, grd_int(shape.data[i]));
+        behind = grd_wrapping_product(behind, shape.data[i]);
+    }
+    if (grd_pending() || shape.n == 0)
+        return (grd_tensors){0};
+    const grd_tensors inputs = grd_tensors(
+        grd_unsqueeze(indices, -1), grd_arange_end(grd_int(shape.n), .device = grd_device_of(indices))); /* whose quotients PyTorch has */
+    return grd_unbind(grd_composite_elementwise(grd_stack(grd_tensors_from(places, shape.n), .dim = -1), inputs), .dim = -1);
+}

@@ -1,0 +1,53 @@
+/* What operators ask of dtypes: kinds, ranges and precision. */
+#ifndef GRD_OP_DTYPES_H
+#define GRD_OP_DTYPES_H
+
+#include "core/tensor.h"
+
+static inline enum grd_category grd_category_of(grd_dtype dtype)
+{
+    return (enum grd_category)grd_dtype_table[dtype].category;
+}
+
+/* The contents of a dtype: the C++ type that PyTorch's errors name, significant bits (of integers those beside the sign), and the largest number. Of dtypes
+ * that have arithmetic. */
+struct grd_limits {
+    const char *type;
+    int digits;
+    double largest;
+};
+extern const struct grd_limits grd_limits[GRD_DTYPE_COUNT];
+/* The distance from 1 to the next number. */
+double grd_dtype_epsilon(grd_dtype dtype);
+/* The integers that an integral dtype holds, or that a floating one reaches, as far as int64 does. */
+void grd_int64_bounds(grd_dtype dtype, int64_t *ret_low, int64_t *ret_high);
+static inline bool grd_dtype_is_integral(grd_dtype dtype) /* or bool */
+{
+    return grd_category_of(dtype) <= GRD_CATEGORY_INTEGER;
+}
+
+static inline bool grd_dtype_is_unsigned(grd_dtype dtype) /* of integers */
+{
+    return dtype == GRD_UINT8 || dtype == GRD_UINT16 || dtype == GRD_UINT32 || dtype == GRD_UINT64;
+}
+
+static inline bool grd_dtype_is_inexact(grd_dtype dtype) /* floating-point or complex */
+{
+    return grd_category_of(dtype) == GRD_CATEGORY_FLOAT || grd_category_of(dtype) == GRD_CATEGORY_COMPLEX;
+}
+
+static inline grd_scalar grd_truncated(grd_scalar s)
+{
+    return grd_int(grd_scalar_int64(s));
+}
+
+/* Floating and complex dtypes stay, bool and integers become the default float: the result of mean, softmax of integers, … */
+static inline grd_dtype grd_dtype_to_float(grd_dtype dtype)
+{
+    return grd_dtype_is_inexact(dtype) ? dtype : grd_default_dtype();
+}
+
+/* A number as a floating dtype holds it. */
+double grd_rounded_to(double x, grd_dtype dtype);
+
+#endif

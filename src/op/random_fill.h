@@ -1,0 +1,11 @@
+/* What drawing random numbers asks of dtypes, shared by the fills (random_fill.c) and the operators that make tensors (random_indices.c). */
+#ifndef GRD_OP_RANDOM_FILL_H
+#define GRD_OP_RANDOM_FILL_H
+
+#include "base/random.h"
+#include "core/tensor.h"
+
+/* True if a dtype takes numbers of a continuous distribution: float16, bfloat16, float32, float64. */
+bool grd_random_is_floating(grd_dtype dtype);
+
+#endif
