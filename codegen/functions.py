@@ -4,8 +4,9 @@ import re
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-HEADERS = ("include/gradus/tensor.h", "include/gradus/types.h", "src/kernel/table.h", "src/core/tensor.h", "src/core/iter.h", "src/op/checks.h", "src/op/composite.h",
-           "src/op/copy.h", "src/op/dtypes.h", "src/op/out.h", "src/op/sizes.h", "src/op/formula.h", "src/op/index_loops.h", "src/op/lines.h", "src/transform/formula.h")
+HEADERS = ("include/gradus/tensor.h", "include/gradus/types.h", "src/kernel/table.h", "src/core/dtype.h", "src/core/iter.h", "src/core/new.h",
+           "src/core/scalar.h", "src/core/shape.h", "src/core/tensor.h", "src/op/checks.h", "src/op/composite.h", "src/op/copy.h", "src/op/dtypes.h", "src/op/out.h", "src/op/sizes.h",
+           "src/op/formula.h", "src/op/index_loops.h", "src/op/lines.h", "src/transform/formula.h")
 PROTOTYPE = re.compile(r"^(?:GRD_API |static inline )?(?:const )?([\w ]+?[ *])grd_(\w+)\(([^()]*)\)", re.M)
 # C types, without const, to those of formulas. A grd_scalar by its address may be changed.
 TYPES = {"grd_tensor *": "Tensor", "grd_tensors": "Tensor[]", "grd_dims": "dims", "grd_scalar": "Scalar", "grd_scalar *": "Scalar&", "int64_t": "int", "double": "float", "bool": "bool",

@@ -1,4 +1,6 @@
 /* Comparisons of whole tensors that answer with a bool: not operators, since they have no tensor result. */
+#include "core/given.h"
+#include "core/shape.h"
 #include "core/tensor.h"
 #include "gradus/library.h"
 #include "gen/uses/api/compare.h"

@@ -3,6 +3,7 @@
  * It costs nothing while it is off: it is another fallback of the AUTOGRAD key, a hook on each node, and the loop of passes that have several threads. */
 #include "autograd/pass.h"
 #include "base/text.h"
+#include "core/tensor.h"
 #include "dispatch/op.h"
 #include "gen/uses/autograd/anomaly.h"
 

@@ -6,6 +6,7 @@
  * - The cache owns a reference of each leaf and of its cast. An entry is used only while the leaf has the version that was cast. */
 #include "autograd/node.h"
 #include "base/memory.h"
+#include "core/tensor.h"
 #include "gen/uses/autograd/autocast.h"
 
 enum { AUTOCAST_BIT = 1 << GRD_KEY_AUTOCAST };

@@ -4,6 +4,11 @@
 #include "autograd/pass.h"
 #include "base/stack.h"
 #include "base/text.h"
+#include "core/dtype.h"
+#include "core/given.h"
+#include "core/new.h"
+#include "core/scalar.h"
+#include "core/tensor.h"
 #include "gen/uses/autograd/backward.h"
 
 #include <string.h>

@@ -5,6 +5,10 @@
  * Invariant: a saved output is an alias without history, as for every node. */
 #include "autograd/forward.h"
 #include "base/stack.h"
+#include "core/given.h"
+#include "core/new.h"
+#include "core/shape.h"
+#include "core/tensor.h"
 #include "gen/uses/autograd/custom.h"
 
 #include <stdio.h>

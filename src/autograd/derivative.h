@@ -5,6 +5,7 @@
 #ifndef GRD_AUTOGRAD_DERIVATIVE_H
 #define GRD_AUTOGRAD_DERIVATIVE_H
 
+#include "core/tensor.h"
 #include "dispatch/op.h"
 
 /* What is saved for the formulas, and as what kind of value. */

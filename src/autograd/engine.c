@@ -7,6 +7,7 @@
  * - What a node returns is kept before the node's scope closes.
  * - After an error nothing new starts; slots are dropped at the end. */
 #include "autograd/pass.h"
+#include "core/tensor.h"
 
 #include <string.h>
 

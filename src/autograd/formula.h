@@ -4,6 +4,8 @@
 #define GRD_AUTOGRAD_FORMULA_H
 
 #include "autograd/derivative.h"
+#include "core/dtype.h"
+#include "core/tensor.h"
 #include "gen/uses/autograd/formula.h"
 
 /* A value that the rest of a formula needs: what is above the mark goes but for that. */

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/object.h"
+#include "core/tensor.h"
 
 struct evaluation {
     const struct grd_formula *formula;

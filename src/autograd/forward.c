@@ -2,6 +2,8 @@
  * (enum grd_forward). Nothing here knows an operator. Where tangents are kept: tangent.c.
  * Invariant: an operator in place has been checked and has run before a tangent is written. */
 #include "autograd/forward.h"
+#include "core/shape.h"
+#include "core/tensor.h"
 #include "gen/uses/autograd/forward.h"
 
 #include <string.h>

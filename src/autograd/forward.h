@@ -10,6 +10,7 @@
 #define GRD_AUTOGRAD_FORWARD_H
 
 #include "autograd/node.h"
+#include "core/tensor.h"
 
 enum { GRD_FORWARD_BIT = 1 << GRD_KEY_FORWARD };
 

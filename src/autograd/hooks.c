@@ -5,6 +5,10 @@
  * Order: that of registration, tensor by tensor; hooks that keep a gradient (grd_retain_grad) see what the others made of it. */
 #include "autograd/node.h"
 #include "base/fork.h"
+#include "core/device.h"
+#include "core/given.h"
+#include "core/shape.h"
+#include "core/tensor.h"
 #include "gen/uses/autograd/hooks.h"
 
 #include <pthread.h>

@@ -6,7 +6,13 @@
 #include "autograd/autograd.h"
 #include "autograd/forward.h"
 #include "base/text.h"
+#include "core/device.h"
+#include "core/given.h"
+#include "core/new.h"
+#include "core/print.h"
 #include "core/races.h"
+#include "core/shape.h"
+#include "core/tensor.h"
 #include "gen/uses/autograd/meta.h"
 
 #include <string.h>

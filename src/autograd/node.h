@@ -16,6 +16,8 @@
 #include "base/memory.h"
 #include "base/object.h"
 #include "base/small.h"
+#include "core/dtype.h"
+#include "core/tensor.h"
 #include "gradus/autograd.h"
 
 enum { GRD_AUTOGRAD_BIT = 1 << GRD_KEY_AUTOGRAD };

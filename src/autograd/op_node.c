@@ -4,6 +4,10 @@
  * operator's struct grd_derivative; nothing here knows an operator. When a node is made is in record.c.
  * Invariant: a value that has not been saved, or is gone, has no tensor. */
 #include "autograd/forward.h"
+#include "core/device.h"
+#include "core/new.h"
+#include "core/shortcuts.h"
+#include "core/tensor.h"
 #include "gen/uses/autograd/op_node.h"
 
 #include <string.h>

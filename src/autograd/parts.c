@@ -3,6 +3,7 @@
 #include "gen/uses/autograd/parts.h"
 
 #include "autograd/derivative.h"
+#include "core/tensor.h"
 #include "gradus/autograd.h"
 
 /* The arguments of the specification; those that need a gradient are views of their own, at which its graph ends. */

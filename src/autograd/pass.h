@@ -14,6 +14,7 @@
 #include <string.h>
 
 #include "autograd/node.h"
+#include "core/tensor.h"
 
 /* What fits into the pass itself, so that a small graph needs no memory. */
 enum { GRD_INLINE_ENTRIES = 16, GRD_INLINE_TABLE = 32, GRD_INLINE_READY = 16 };

@@ -2,6 +2,9 @@
  * Invariant: between grd_saved_begin and the release of the node nobody else drops the tensors a run works with. */
 #include "autograd/forward.h"
 #include "base/text.h"
+#include "core/dtype.h"
+#include "core/new.h"
+#include "core/tensor.h"
 
 #include <stdio.h>
 #include <string.h>

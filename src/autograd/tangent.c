@@ -5,6 +5,10 @@
 #include "autograd/forward.h"
 #include "base/fork.h"
 #include "base/text.h"
+#include "core/given.h"
+#include "core/new.h"
+#include "core/shape.h"
+#include "core/tensor.h"
 #include "gen/uses/autograd/tangent.h"
 
 struct grd_dual_level {

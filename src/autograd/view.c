@@ -16,6 +16,9 @@
  * Not searched is the history of a tensor that nobody owns but the caller, or whose storage was never saved. */
 #include "autograd/pass.h"
 #include "base/fork.h"
+#include "core/new.h"
+#include "core/shape.h"
+#include "core/tensor.h"
 #include "gen/uses/autograd/view.h"
 
 #include <pthread.h>

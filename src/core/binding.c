@@ -1,8 +1,9 @@
 /* The object of a language binding that stands for a tensor. A tensor that owns its object has a type of its own, so that the others pay nothing
  * when they go. */
+#include "core/tensor.h"
 #include "gradus/binding.h"
 #include "core/lifetimes.h"
-#include "core/small.h"
+#include "core/small_tensor.h"
 
 static void bound_destroy(struct grd_object *object)
 {

@@ -5,11 +5,19 @@
  * storage. Where it lies in a block, it goes on to own the storage there, since that holds the tensor itself: GRD_FLAG_MOVED says so.
  * A view owns its base and not its storage. So the storage that a tensor had when it moved for the first time is kept by those it moves to, while
  * there are views; views that are made afterwards own their storage (GRD_FLAG_REPLACED), and storages that nobody uses any more go. */
+#include "core/data.h"
+
 #include <string.h>
 
 #include "base/memory.h"
+#include "core/given.h"
+#include "core/new.h"
 #include "core/races.h"
-#include "core/small.h"
+#include "core/resize.h"
+#include "core/small_tensor.h"
+#include "core/storage.h"
+#include "core/tensor.h"
+#include "core/wrapper.h"
 
 struct loan {
     struct grd_storage *lender;  /* owned; borrows from nobody this way */

@@ -2,6 +2,8 @@
  *
  * Kernels of devices are kept here; who calls them is dispatch/device.c.
  * Invariant: reading the table takes no lock. An entry stays until it is unregistered, which is refused while memory of it is in use. */
+#include "core/device.h"
+
 #include <ctype.h>
 #include <pthread.h>
 #include <stdio.h>

@@ -1,6 +1,8 @@
 /* The dtype table, promotion between dtypes, and the default dtype.
  *
  * Values of a dtype are scalar.c's. Invariant: promotion is PyTorch's promote_types, refusals included. */
+#include "core/dtype.h"
+
 #include "core/tensor.h"
 
 const struct grd_dtype_info grd_dtype_table[GRD_DTYPE_COUNT] = {[GRD_DTYPE_NONE] = {"none", 0, 0},
@@ -193,4 +195,11 @@ grd_dtype grd_promote(grd_dtype a, grd_dtype b)
     if (info(low)->category == GRD_CATEGORY_FLOAT && info(high)->category == GRD_CATEGORY_COMPLEX)
         return grd_dtype_to_complex(grd_promote(low, grd_dtype_to_real(high)));
     return high;
+}
+
+bool grd_check_dtype(grd_dtype dtype)
+{
+    if (GRD_LIKELY(dtype > GRD_DTYPE_NONE && dtype < GRD_DTYPE_COUNT))
+        return true;
+    return grd_raise(GRD_ERROR_TYPE, "%d is not a dtype", (int)dtype);
 }

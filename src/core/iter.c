@@ -9,6 +9,15 @@
 #include <string.h>
 
 #include "base/text.h"
+#include "core/device.h"
+#include "core/dtype.h"
+#include "core/geometry.h"
+#include "core/given.h"
+#include "core/new.h"
+#include "core/resize.h"
+#include "core/scalar.h"
+#include "core/shape.h"
+#include "core/tensor.h"
 
 static enum grd_category category_of(grd_dtype dtype)
 {

@@ -17,6 +17,7 @@
 #ifndef GRD_CORE_ITER_H
 #define GRD_CORE_ITER_H
 
+#include "core/new.h"
 #include "core/tensor.h"
 #include "kernel/map.h"
 

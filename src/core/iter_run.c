@@ -7,6 +7,9 @@
 #include "core/iter.h"
 
 #include "base/parallel.h"
+#include "core/dtype.h"
+#include "core/shape.h"
+#include "core/tensor.h"
 #include "kernel/index.h"
 
 /* Of one operand: all of them stay in the first-level cache. */

@@ -9,6 +9,7 @@
 #include "base/cold.h"
 #include "base/fork.h"
 #include "base/quarantine.h"
+#include "core/tensor.h"
 
 enum { BUCKETS = 1 << 16, NAME_CHARS = 64 };
 

@@ -1,6 +1,8 @@
 /* Tensors as text, as PyTorch prints them: one width for all elements, the middle of large tensors left out.
  *
  * Invariant: what decides about the format (integers only, scientific or not, width) are the elements that are shown. */
+#include "core/print.h"
+
 #include <math.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -9,7 +11,14 @@
 
 #include "base/memory.h"
 #include "base/text.h"
+#include "core/device.h"
+#include "core/dtype.h"
+#include "core/geometry.h"
+#include "core/given.h"
+#include "core/read.h"
 #include "core/tensor.h"
+#include "core/transfer.h"
+#include "core/wrapper.h"
 
 const char *(*grd_print_grad_fn)(const grd_tensor *t);
 grd_tensor *(*grd_print_tangent)(const grd_tensor *t);

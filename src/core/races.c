@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "base/fork.h"
+#include "core/tensor.h"
 
 static struct {
     pthread_mutex_t lock;

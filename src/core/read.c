@@ -1,10 +1,19 @@
 /* Elements and geometry of a tensor, as the public API gives them.
  *
  * Invariant: every function can be called with NULL and with the failed tensor. */
+#include "core/read.h"
+
 #include <math.h>
 #include <string.h>
 
-#include "core/small.h"
+#include "core/dtype.h"
+#include "core/geometry.h"
+#include "core/given.h"
+#include "core/scalar.h"
+#include "core/shape.h"
+#include "core/small_tensor.h"
+#include "core/tensor.h"
+#include "core/transfer.h"
 
 /* The tensor, or in place of NULL, with the error raised, the failed tensor, which can be read. */
 static const grd_tensor *required(const grd_tensor *t, const char *function)

@@ -4,12 +4,20 @@
  * who they are: the caller lists the tensors, and the counts say if one is missing.
  * Invariant: nothing changes unless the list is complete. */
 #define _GNU_SOURCE /* MAP_ANONYMOUS */
+#include "core/relocate.h"
+
 #include <errno.h>
 #include <string.h>
 #include <sys/mman.h>
 
 #include "base/memory.h"
-#include "core/small.h"
+#include "core/data.h"
+#include "core/given.h"
+#include "core/shape.h"
+#include "core/small_tensor.h"
+#include "core/storage.h"
+#include "core/tensor.h"
+#include "core/wrapper.h"
 
 /* The tensors that the caller listed, all over storages that have `root`. */
 struct owners {

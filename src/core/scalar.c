@@ -1,13 +1,15 @@
 /* Numbers: scalars with their kind, and single elements of every dtype read, written and converted.
  *
  * Loops over elements are kernels, not here. Invariant: nothing here computes through undefined conversions. */
-#include "base/half.h"
+#include "core/scalar.h"
 
 #include <float.h>
 #include <math.h>
 #include <string.h>
 
-#include "core/tensor.h"
+#include "base/error.h"
+#include "base/half.h"
+#include "core/dtype.h"
 
 double grd_scalar_double(grd_scalar s)
 {

@@ -2,10 +2,11 @@
  *
  * Invariant: products are checked; nothing overflows for any int64 sizes, except that the functions that return void
  * take sizes grd_shape_numel has accepted. */
+#include "core/shape.h"
+
 #include <string.h>
 
 #include "base/text.h"
-#include "core/tensor.h"
 
 enum { LIST_CHARS = 512 }; /* of a formatted list in an error */
 

@@ -2,10 +2,16 @@
  *
  * Invariant: a storage lies in a struct grd_block and frees that block when its last owner goes; data that lies
  * elsewhere goes back to its device, or to whoever lent it. */
+#include "core/storage.h"
+
 #include <string.h>
 
 #include "base/memory.h"
-#include "core/small.h"
+#include "core/data.h"
+#include "core/device.h"
+#include "core/given.h"
+#include "core/small_tensor.h"
+#include "core/tensor.h"
 
 static struct grd_block *block_of(const struct grd_storage *storage)
 {

@@ -1,6 +1,11 @@
 /* Elements on their way between devices and the cpu, below the operators: dtypes and sizes do not change here.
  *
  * Invariant: memory of a device is never followed, only handed to the device's own copy. */
+#include "core/transfer.h"
+
+#include "core/device.h"
+#include "core/new.h"
+#include "core/shape.h"
 #include "core/tensor.h"
 
 static bool same_strides(const grd_tensor *a, const grd_tensor *b)

@@ -1,7 +1,11 @@
 /* Wrappers: tensors of the meta device whose storage owns a content of somebody else. What they do is their type's; see dispatch/device.c.
  *
  * Invariant: a storage is a wrapper's exactly when its release is release_content. */
+#include "core/wrapper.h"
+
 #include "base/memory.h"
+#include "core/given.h"
+#include "core/new.h"
 #include "core/tensor.h"
 
 struct content {

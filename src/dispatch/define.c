@@ -12,6 +12,8 @@
 #include "base/fork.h"
 #include "base/memory.h"
 #include "base/transaction.h"
+#include "core/new.h"
+#include "core/tensor.h"
 #include "dispatch/schema_text.h"
 
 static struct grd_defined_op *_Atomic published;

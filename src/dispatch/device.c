@@ -8,6 +8,9 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "core/device.h"
+#include "core/tensor.h"
+#include "core/wrapper.h"
 
 /* ---- The tensors of a call ------------------------------------------------------------------------------------------ */
 

@@ -2,6 +2,7 @@
 #ifndef GRD_DISPATCH_DEVICE_H
 #define GRD_DISPATCH_DEVICE_H
 
+#include "core/tensor.h"
 #include "dispatch/op.h"
 
 /* ---- The tensors of a call ------------------------------------------------------------------------------------------ */

@@ -9,6 +9,9 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "core/device.h"
+#include "core/given.h"
+#include "core/tensor.h"
 #include "dispatch/define.h"
 #include "dispatch/device.h"
 #include "dispatch/option.h"

@@ -7,6 +7,12 @@
 #include "dispatch/device.h"
 
 #include "base/memory.h"
+#include "core/device.h"
+#include "core/new.h"
+#include "core/resize.h"
+#include "core/shape.h"
+#include "core/tensor.h"
+#include "core/transfer.h"
 
 /* Elements of one storage that arguments of one dtype see, and their copy. */
 struct span {

@@ -7,6 +7,7 @@
 
 #include "base/cold.h"
 #include "core/races.h"
+#include "core/tensor.h"
 #include "dispatch/define.h"
 
 static bool refuse(const struct grd_op *op, int i, const grd_tensor *dead)

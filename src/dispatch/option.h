@@ -4,6 +4,7 @@
 
 #include <string.h>
 
+#include "core/scalar.h"
 #include "core/tensor.h"
 #include "gradus/options.h"
 

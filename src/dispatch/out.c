@@ -4,6 +4,8 @@
 #include <string.h>
 
 #include "base/text.h"
+#include "core/dtype.h"
+#include "core/tensor.h"
 #include "dispatch/op.h"
 
 /* Returns the text for a word in braces: {out}, {result}, and {c out}, {c result} for the names in C++. */

@@ -2,6 +2,8 @@
 #include <string.h>
 
 #include "base/text.h"
+#include "core/given.h"
+#include "core/shape.h"
 #include "core/tensor.h"
 #include "gradus/library.h"
 #include "gen/uses/io/load.h"

@@ -4,7 +4,9 @@
 
 #include "base/memory.h"
 #include "base/text.h"
+#include "core/given.h"
 #include "core/tensor.h"
+#include "core/transfer.h"
 #include "gradus/library.h"
 #include "io/header.h"
 #include "gen/uses/io/save.h"

@@ -14,6 +14,9 @@
 #include <unistd.h>
 
 #include "base/memory.h"
+#include "core/data.h"
+#include "core/given.h"
+#include "core/relocate.h"
 #include "core/tensor.h"
 #include "gradus/share.h"
 

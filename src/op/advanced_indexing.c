@@ -6,8 +6,12 @@
 #include <string.h>
 
 #include "base/text.h"
+#include "core/dtype.h"
+#include "core/geometry.h"
 #include "core/iter.h"
 #include "gen/uses/op/advanced_indexing.h"
+#include "core/shape.h"
+#include "core/tensor.h"
 #include "gradus/library.h"
 #include "kernel/table.h"
 #include "op/copy.h"

@@ -1,5 +1,7 @@
 /* Scaling of losses: gradients brought back to their size, and the scale of the next step, in calls of operators that read no data here. */
 #include "gen/uses/op/amp.h"
+#include "core/dtype.h"
+#include "core/tensor.h"
 #include "op/dtypes.h"
 
 static bool check_number(const grd_tensor *t, enum grd_category category, const char *name)

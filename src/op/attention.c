@@ -6,6 +6,9 @@
 #include <string.h>
 
 #include "gen/uses/op/attention.h"
+#include "core/dtype.h"
+#include "core/shape.h"
+#include "core/tensor.h"
 #include "gradus/library.h"
 #include "kernel/table.h"
 #include "op/checks.h"

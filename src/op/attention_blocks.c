@@ -11,6 +11,7 @@
 
 #include "base/parallel.h"
 #include "gen/uses/op/attention_blocks.h"
+#include "core/tensor.h"
 #include "kernel/attention.h"
 #include "kernel/gemm.h"
 #include "kernel/table.h"

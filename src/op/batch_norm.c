@@ -1,5 +1,8 @@
 /* Normalisation of channels, dimension 1: over a batch, within a sample, in groups. Composites; what they are made of is in channel_norm.c. Schema: schema/normalization.toml. */
 #include "gen/uses/op/batch_norm.h"
+#include "core/dtype.h"
+#include "core/shape.h"
+#include "core/tensor.h"
 #include "gradus/library.h"
 #include "op/formula.h"
 

@@ -5,6 +5,9 @@
 
 #include "base/parallel.h"
 #include "gen/uses/op/cat.h"
+#include "core/geometry.h"
+#include "core/shape.h"
+#include "core/tensor.h"
 #include "gradus/library.h"
 #include "kernel/bytes.h"
 #include "kernel/map.h"

@@ -6,6 +6,9 @@
 
 #include "base/parallel.h"
 #include "gen/uses/op/cdist.h"
+#include "core/dtype.h"
+#include "core/shape.h"
+#include "core/tensor.h"
 #include "gradus/library.h"
 #include "kernel/table.h"
 #include "op/plan.h"

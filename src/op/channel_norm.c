@@ -8,6 +8,8 @@
 
 #include "base/parallel.h"
 #include "gen/uses/op/channel_norm.h"
+#include "core/shape.h"
+#include "core/tensor.h"
 #include "kernel/channels.h"
 #include "kernel/table.h"
 #include "op/formula.h"

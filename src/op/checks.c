@@ -1,4 +1,6 @@
 /* See checks.h. */
+#include "core/dtype.h"
+#include "core/tensor.h"
 #include "op/checks.h"
 
 #include <string.h>

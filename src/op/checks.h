@@ -2,6 +2,7 @@
 #ifndef GRD_OP_CHECKS_H
 #define GRD_OP_CHECKS_H
 
+#include "core/device.h"
 #include "core/tensor.h"
 
 /* RuntimeError when the devices differ: "Expected all tensors to be on the same device, …". */

@@ -2,6 +2,10 @@
 #include <math.h>
 
 #include "gen/uses/op/complex.h"
+#include "core/dtype.h"
+#include "core/geometry.h"
+#include "core/shape.h"
+#include "core/tensor.h"
 #include "kernel/bytes.h"
 #include "kernel/index.h"
 #include "op/copy.h"

@@ -5,7 +5,12 @@
 #include <string.h>
 
 #include "base/object.h"
+#include "core/given.h"
 #include "core/iter.h"
+#include "core/new.h"
+#include "core/resize.h"
+#include "core/shape.h"
+#include "core/tensor.h"
 #include "dispatch/op.h"
 #include "gen/uses/op/composite.h"
 #include "gradus/library.h"

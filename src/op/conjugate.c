@@ -5,6 +5,10 @@
  * Invariant: below the key, no tensor of a call has it. */
 #include "op/conjugate.h"
 
+#include "core/new.h"
+#include "core/resize.h"
+#include "core/shape.h"
+#include "core/tensor.h"
 #include "dispatch/device.h"
 #include "gen/uses/op/conjugate.h"
 

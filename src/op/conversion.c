@@ -2,6 +2,11 @@
 #include <string.h>
 
 #include "gen/uses/op/conversion.h"
+#include "core/device.h"
+#include "core/new.h"
+#include "core/shape.h"
+#include "core/tensor.h"
+#include "core/transfer.h"
 #include "gradus/library.h"
 #include "op/copy.h"
 #include "op/plan.h"

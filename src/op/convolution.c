@@ -5,6 +5,9 @@
 #include <string.h>
 
 #include "gen/uses/op/convolution.h"
+#include "core/dtype.h"
+#include "core/shape.h"
+#include "core/tensor.h"
 #include "gradus/library.h"
 #include "op/formula.h"
 #include "op/product.h"

@@ -10,6 +10,7 @@
 #ifndef GRD_OP_CONVOLUTION_H
 #define GRD_OP_CONVOLUTION_H
 
+#include "core/tensor.h"
 #include "kernel/windows.h"
 #include "op/plan.h"
 

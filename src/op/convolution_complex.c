@@ -8,6 +8,7 @@
  * Invariant: sums are joined element by element, so the bits do not depend on the number of threads. */
 #include "base/parallel.h"
 #include "gen/uses/op/convolution_complex.h"
+#include "core/tensor.h"
 #include "kernel/conv.h"
 #include "kernel/table.h"
 #include "op/convolution.h"

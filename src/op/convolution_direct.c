@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/parallel.h"
+#include "core/tensor.h"
 #include "op/product.h"
 #include "op/sizes.h"
 

@@ -10,6 +10,7 @@
 #ifndef GRD_OP_CONVOLUTION_DIRECT_H
 #define GRD_OP_CONVOLUTION_DIRECT_H
 
+#include "core/tensor.h"
 #include "kernel/conv.h"
 #include "kernel/gemm.h"
 #include "kernel/table.h"

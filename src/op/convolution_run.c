@@ -7,6 +7,8 @@
 #include <string.h>
 
 #include "base/parallel.h"
+#include "core/dtype.h"
+#include "core/tensor.h"
 #include "kernel/gemm.h"
 #include "kernel/table.h"
 #include "op/convolution.h"

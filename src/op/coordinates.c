@@ -2,6 +2,8 @@
 #include <string.h>
 
 #include "gen/uses/op/coordinates.h"
+#include "core/shape.h"
+#include "core/tensor.h"
 #include "gradus/library.h"
 #include "kernel/index.h"
 #include "op/formula.h"

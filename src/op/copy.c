@@ -7,7 +7,13 @@
 #include <string.h>
 
 #include "base/parallel.h"
+#include "core/dtype.h"
+#include "core/geometry.h"
 #include "core/iter.h"
+#include "core/new.h"
+#include "core/scalar.h"
+#include "core/shape.h"
+#include "core/tensor.h"
 #include "kernel/bytes.h"
 #include "kernel/index.h"
 #include "kernel/map.h"

@@ -4,6 +4,7 @@
 #ifndef GRD_OP_COPY_H
 #define GRD_OP_COPY_H
 
+#include "core/shape.h"
 #include "core/tensor.h"
 
 enum { GRD_COPY_GRAIN = 256 * 1024 }; /* bytes of a block that one thread copies */

@@ -6,6 +6,12 @@
 
 #include "base/parallel.h"
 #include "gen/uses/op/creation.h"
+#include "core/dtype.h"
+#include "core/new.h"
+#include "core/resize.h"
+#include "core/scalar.h"
+#include "core/shape.h"
+#include "core/tensor.h"
 #include "gradus/library.h"
 #include "kernel/range.h"
 #include "kernel/table.h"

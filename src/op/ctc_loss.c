@@ -7,6 +7,10 @@
 
 #include "base/parallel.h"
 #include "gen/uses/op/ctc_loss.h"
+#include "core/dtype.h"
+#include "core/new.h"
+#include "core/tensor.h"
+#include "core/transfer.h"
 #include "gradus/library.h"
 #include "kernel/table.h"
 #include "op/formula.h"

@@ -2,6 +2,8 @@
 #include <string.h>
 
 #include "gen/uses/op/diagonals.h"
+#include "core/shape.h"
+#include "core/tensor.h"
 #include "gradus/library.h"
 #include "op/formula.h"
 #include "op/plan.h"

@@ -2,6 +2,7 @@
 #ifndef GRD_OP_DTYPES_H
 #define GRD_OP_DTYPES_H
 
+#include "core/dtype.h"
 #include "core/tensor.h"
 
 static inline enum grd_category grd_category_of(grd_dtype dtype)

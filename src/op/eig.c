@@ -7,6 +7,8 @@
 
 #include "base/parallel.h"
 #include "gen/uses/op/eig.h"
+#include "core/dtype.h"
+#include "core/tensor.h"
 #include "gradus/runtime.h"
 #include "kernel/spectral.h"
 #include "kernel/table.h"

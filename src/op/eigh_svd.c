@@ -10,6 +10,8 @@
 #include "base/parallel.h"
 #include "gen/uses/op/eigh_svd.h"
 #include "gen/words.h"
+#include "core/dtype.h"
+#include "core/tensor.h"
 #include "gradus/runtime.h"
 #include "kernel/table.h"
 #include "op/formula.h"

@@ -12,7 +12,13 @@
 #include <string.h>
 
 #include "base/parallel.h"
-#include "core/small.h"
+#include "core/dtype.h"
+#include "core/geometry.h"
+#include "core/new.h"
+#include "core/scalar.h"
+#include "core/shortcuts.h"
+#include "core/small_tensor.h"
+#include "core/tensor.h"
 #include "dispatch/op.h"
 #include "kernel/index.h"
 #include "op/checks.h"

@@ -7,6 +7,7 @@
 #include "gen/gradient_kernels.h"
 #include "gen/ternary_kernels.h"
 #include "gen/unary_kernels.h"
+#include "core/tensor.h"
 #include "kernel/table.h"
 
 /* Where PyTorch says more than that there is no kernel: `refuse` in the schema. */

@@ -1,6 +1,10 @@
 /* Checks of numbers that elementwise operators make before their kernels run. See formula.h; schema: schema/elementwise.toml. */
 #include <math.h>
 
+#include "core/dtype.h"
+#include "core/geometry.h"
+#include "core/scalar.h"
+#include "core/tensor.h"
 #include "dispatch/op.h"
 #include "kernel/map.h"
 #include "op/formula.h"

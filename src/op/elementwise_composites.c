@@ -3,6 +3,8 @@
 #include <math.h>
 
 #include "gen/uses/op/elementwise_composites.h"
+#include "core/dtype.h"
+#include "core/tensor.h"
 #include "op/elementwise.h"
 #include "op/reduce.h"
 #include "op/formula.h"

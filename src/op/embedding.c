@@ -5,6 +5,7 @@
 
 #include "gen/binary_kernels.h"
 #include "gen/uses/op/embedding.h"
+#include "core/tensor.h"
 #include "gradus/library.h"
 #include "kernel/table.h"
 #include "op/copy.h"

@@ -3,6 +3,8 @@
  * Invariants: every index and offset is checked before anything is written; a bag is reduced by one thread. */
 #include "base/parallel.h"
 #include "gen/uses/op/embedding_bag.h"
+#include "core/dtype.h"
+#include "core/tensor.h"
 #include "kernel/bags.h"
 #include "kernel/table.h"
 #include "op/formula.h"

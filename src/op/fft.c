@@ -7,6 +7,10 @@
 
 #include "base/parallel.h"
 #include "gen/uses/op/fft.h"
+#include "core/dtype.h"
+#include "core/new.h"
+#include "core/shape.h"
+#include "core/tensor.h"
 #include "kernel/table.h"
 #include "op/fft_passes.h"
 #include "op/formula.h"

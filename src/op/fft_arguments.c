@@ -4,6 +4,9 @@
 #include "base/object.h"
 #include "gen/uses/op/fft_arguments.h"
 #include "gen/words.h"
+#include "core/dtype.h"
+#include "core/shape.h"
+#include "core/tensor.h"
 #include "kernel/table.h"
 #include "op/formula.h"
 

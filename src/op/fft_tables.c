@@ -10,6 +10,7 @@
 #include "base/error.h"
 #include "base/fork.h"
 #include "base/memory.h"
+#include "core/dtype.h"
 #include "kernel/table.h"
 #include "op/fft_passes.h"
 #include "core/tensor.h"

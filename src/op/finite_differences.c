@@ -1,5 +1,7 @@
 /* Derivatives estimated from samples: torch.gradient. */
 #include "gen/uses/op/finite_differences.h"
+#include "core/shape.h"
+#include "core/tensor.h"
 #include "gradus/library.h"
 #include "op/formula.h"
 

@@ -1,5 +1,9 @@
 /* Elements moved to other places: flip, roll and rot90. Invariant: an operator has checked everything before it takes memory. */
 #include "base/parallel.h"
+#include "core/geometry.h"
+#include "core/new.h"
+#include "core/shape.h"
+#include "core/tensor.h"
 #include "kernel/bytes.h"
 #include "kernel/map.h"
 #include "op/copy.h"

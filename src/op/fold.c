@@ -3,6 +3,8 @@
 #include <string.h>
 
 #include "gen/uses/op/fold.h"
+#include "core/shape.h"
+#include "core/tensor.h"
 #include "gradus/library.h"
 #include "op/formula.h"
 

@@ -3,7 +3,9 @@
 #ifndef GRD_OP_FORMULA_H
 #define GRD_OP_FORMULA_H
 
+#include "core/geometry.h"
 #include "core/iter.h"
+#include "core/tensor.h"
 #include "op/checks.h"
 #include "op/composite.h"
 #include "op/copy.h"

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "gen/uses/op/gather.h"
+#include "core/tensor.h"
 #include "gradus/library.h"
 #include "kernel/table.h"
 #include "op/index_loops.h"

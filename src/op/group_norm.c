@@ -4,6 +4,8 @@
  * Invariant: a group is done by one thread. */
 #include "base/parallel.h"
 #include "gen/uses/op/group_norm.h"
+#include "core/shape.h"
+#include "core/tensor.h"
 #include "kernel/channels.h"
 #include "kernel/table.h"
 #include "op/formula.h"

@@ -1,5 +1,7 @@
 /* torch.hash_tensor: the exclusive or of bits. */
 #include "gen/uses/op/hash.h"
+#include "core/shape.h"
+#include "core/tensor.h"
 #include "gradus/library.h"
 #include "op/checks.h"
 #include "op/dtypes.h"

@@ -6,6 +6,9 @@
 
 #include "base/parallel.h"
 #include "gen/uses/op/histogram.h"
+#include "core/dtype.h"
+#include "core/scalar.h"
+#include "core/tensor.h"
 #include "gradus/library.h"
 #include "kernel/histogram.h"
 #include "kernel/table.h"

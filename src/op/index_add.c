@@ -5,6 +5,10 @@
 #include <string.h>
 
 #include "gen/uses/op/index_add.h"
+#include "core/dtype.h"
+#include "core/new.h"
+#include "core/scalar.h"
+#include "core/tensor.h"
 #include "gradus/library.h"
 #include "kernel/table.h"
 #include "op/copy.h"

@@ -6,6 +6,8 @@
 
 #include "base/parallel.h"
 #include "gen/binary_kernels.h"
+#include "core/shape.h"
+#include "core/tensor.h"
 #include "kernel/index.h"
 #include "op/index_loops.h"
 #include "op/sizes.h"

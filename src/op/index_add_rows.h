@@ -2,6 +2,7 @@
 #ifndef GRD_OP_INDEX_ADD_ROWS_H
 #define GRD_OP_INDEX_ADD_ROWS_H
 
+#include "core/tensor.h"
 #include "op/plan.h"
 
 /* True if index_add adds rows that lie in one run, as they are in memory: row by row of the result, each of which then is read and written once. */

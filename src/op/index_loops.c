@@ -9,6 +9,10 @@
 #include <string.h>
 
 #include "base/parallel.h"
+#include "core/geometry.h"
+#include "core/new.h"
+#include "core/shape.h"
+#include "core/tensor.h"
 #include "kernel/bytes.h"
 #include "kernel/table.h"
 #include "op/copy.h"

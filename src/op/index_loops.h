@@ -3,6 +3,7 @@
 #ifndef GRD_OP_INDEX_LOOPS_H
 #define GRD_OP_INDEX_LOOPS_H
 
+#include "core/tensor.h"
 #include "kernel/index.h"
 #include "op/plan.h"
 

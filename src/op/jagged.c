@@ -3,6 +3,8 @@
 #include <string.h>
 
 #include "gen/uses/op/jagged.h"
+#include "core/dtype.h"
+#include "core/tensor.h"
 #include "gradus/library.h"
 #include "op/composite.h"
 #include "op/index_loops.h"

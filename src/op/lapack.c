@@ -1,6 +1,7 @@
 /* Routines of LAPACK and of BLAS as Fortran calls them: all arguments by address, after them the lengths of those that are text. */
 #include "op/lapack.h"
 
+#include "core/dtype.h"
 #include "kernel/gemm.h"
 #include "kernel/table.h"
 #include "op/openblas.h"

@@ -4,6 +4,8 @@
 #include <math.h>
 #include <string.h>
 
+#include "core/dtype.h"
+#include "core/scalar.h"
 #include "core/tensor.h"
 #include "op/openblas.h"
 #include "op/lapack_reflections.h"

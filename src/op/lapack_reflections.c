@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/parallel.h"
+#include "core/dtype.h"
 #include "kernel/table.h"
 #include "op/blas.h"
 #include "op/lapack.h"

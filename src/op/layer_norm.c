@@ -3,6 +3,9 @@
 #include <string.h>
 
 #include "gen/uses/op/layer_norm.h"
+#include "core/dtype.h"
+#include "core/shape.h"
+#include "core/tensor.h"
 #include "op/formula.h"
 #include "op/lines.h"
 

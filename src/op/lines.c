@@ -4,6 +4,11 @@
 #include <string.h>
 
 #include "base/parallel.h"
+#include "core/dtype.h"
+#include "core/geometry.h"
+#include "core/new.h"
+#include "core/shape.h"
+#include "core/tensor.h"
 #include "kernel/index.h"
 #include "kernel/table.h"
 #include "op/checks.h"

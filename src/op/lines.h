@@ -6,6 +6,7 @@
 #ifndef GRD_OP_LINES_H
 #define GRD_OP_LINES_H
 
+#include "core/tensor.h"
 #include "kernel/lines.h"
 #include "op/plan.h"
 

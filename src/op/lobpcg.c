@@ -4,6 +4,9 @@
 
 #include "base/object.h"
 #include "gen/uses/op/lobpcg.h"
+#include "core/dtype.h"
+#include "core/shape.h"
+#include "core/tensor.h"
 #include "op/formula.h"
 #include "op/matrix_batch.h"
 

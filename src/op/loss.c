@@ -3,6 +3,9 @@
 #include <string.h>
 
 #include "gen/uses/op/loss.h"
+#include "core/dtype.h"
+#include "core/shape.h"
+#include "core/tensor.h"
 #include "op/formula.h"
 
 /* ---- Reduction ------------------------------------------------------------------------------------------------------------------ */

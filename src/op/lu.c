@@ -11,6 +11,9 @@
 
 #include "base/parallel.h"
 #include "gen/uses/op/lu.h"
+#include "core/dtype.h"
+#include "core/shape.h"
+#include "core/tensor.h"
 #include "kernel/table.h"
 #include "op/formula.h"
 #include "op/lapack.h"

@@ -3,6 +3,8 @@
 #include "kernel/margin.h"
 
 #include "gen/uses/op/margin.h"
+#include "core/dtype.h"
+#include "core/tensor.h"
 #include "kernel/index.h"
 #include "kernel/table.h"
 #include "op/formula.h"

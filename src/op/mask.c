@@ -4,8 +4,13 @@
 #include <string.h>
 
 #include "base/parallel.h"
+#include "core/dtype.h"
+#include "core/geometry.h"
 #include "core/iter.h"
 #include "gen/uses/op/mask.h"
+#include "core/scalar.h"
+#include "core/shape.h"
+#include "core/tensor.h"
 #include "gradus/library.h"
 #include "kernel/table.h"
 #include "op/copy.h"

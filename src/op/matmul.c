@@ -2,8 +2,13 @@
  * in product.c. Transposed operands are read as they lie. */
 #include <string.h>
 
-#include "core/small.h"
+#include "core/dtype.h"
+#include "core/new.h"
+#include "core/scalar.h"
+#include "core/shape.h"
+#include "core/small_tensor.h"
 #include "gen/uses/op/matmul.h"
+#include "core/tensor.h"
 #include "op/formula.h"
 #include "op/product.h"
 #include "op/provider.h"

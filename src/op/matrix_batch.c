@@ -5,6 +5,9 @@
 #include <string.h>
 
 #include "gen/uses/op/matrix_batch.h"
+#include "core/dtype.h"
+#include "core/shape.h"
+#include "core/tensor.h"
 #include "kernel/decomposition.h"
 #include "op/formula.h"
 

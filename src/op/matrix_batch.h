@@ -2,6 +2,8 @@
 #ifndef GRD_OP_MATRIX_BATCH_H
 #define GRD_OP_MATRIX_BATCH_H
 
+#include "core/shape.h"
+#include "core/tensor.h"
 #include "op/plan.h"
 
 static inline int64_t grd_size_from_end(const grd_tensor *x, int from_end)

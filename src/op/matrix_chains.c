@@ -4,6 +4,8 @@
 
 #include "base/object.h"
 #include "gen/uses/op/matrix_chains.h"
+#include "core/dtype.h"
+#include "core/tensor.h"
 #include "op/formula.h"
 #include "op/matrix_batch.h"
 

@@ -1,5 +1,6 @@
 /* Exponentials of matrices by scaling and squaring, over matrix products. Schema: schema/decomposition.toml. */
 #include "gen/uses/op/matrix_exp.h"
+#include "core/tensor.h"
 #include "kernel/table.h"
 #include "op/formula.h"
 

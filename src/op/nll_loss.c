@@ -7,6 +7,9 @@
 
 #include "base/parallel.h"
 #include "gen/uses/op/nll_loss.h"
+#include "core/dtype.h"
+#include "core/shape.h"
+#include "core/tensor.h"
 #include "kernel/table.h"
 #include "op/plan.h"
 #include "op/formula.h"

@@ -5,6 +5,9 @@
 
 #include "gen/uses/op/norm.h"
 #include "gen/words.h"
+#include "core/dtype.h"
+#include "core/shape.h"
+#include "core/tensor.h"
 #include "op/formula.h"
 #include "op/lapack.h"
 #include "op/matrix_batch.h"

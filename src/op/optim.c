@@ -9,6 +9,13 @@
 
 #include "base/parallel.h"
 #include "gen/uses/op/optim.h"
+#include "core/device.h"
+#include "core/dtype.h"
+#include "core/new.h"
+#include "core/scalar.h"
+#include "core/shape.h"
+#include "core/tensor.h"
+#include "core/transfer.h"
 #include "kernel/table.h"
 #include "op/copy.h"
 #include "op/checks.h"

@@ -5,6 +5,8 @@
 #include <string.h>
 
 #include "gen/uses/op/optim_matrix.h"
+#include "core/dtype.h"
+#include "core/tensor.h"
 #include "op/optim.h"
 #include "op/dtypes.h"
 #include "op/sizes.h"

@@ -1,6 +1,8 @@
 /* See out.h. */
 #include "op/out.h"
 
+#include "core/resize.h"
+#include "core/tensor.h"
 #include "op/copy.h"
 #include "op/sizes.h"
 #include "core/iter.h"

@@ -2,6 +2,10 @@
 #include <string.h>
 
 #include "gen/uses/op/packed_sequence.h"
+#include "core/dtype.h"
+#include "core/new.h"
+#include "core/tensor.h"
+#include "core/transfer.h"
 #include "gradus/library.h"
 #include "op/formula.h"
 #include "op/copy.h"

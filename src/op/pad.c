@@ -2,6 +2,10 @@
 #include <string.h>
 
 #include "gen/uses/op/pad.h"
+#include "core/geometry.h"
+#include "core/scalar.h"
+#include "core/shape.h"
+#include "core/tensor.h"
 #include "gradus/library.h"
 #include "op/copy.h"
 #include "op/plan.h"

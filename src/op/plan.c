@@ -5,6 +5,10 @@
 
 #include "base/memory.h"
 #include "gen/uses/op/plan.h"
+#include "core/device.h"
+#include "core/new.h"
+#include "core/shape.h"
+#include "core/tensor.h"
 #include "op/copy.h"
 #include "op/out.h"
 #include "op/sizes.h"

@@ -21,6 +21,8 @@
 #ifndef GRD_OP_PLAN_H
 #define GRD_OP_PLAN_H
 
+#include "core/new.h"
+#include "core/tensor.h"
 #include "dispatch/op.h"
 #include "op/dtypes.h"
 

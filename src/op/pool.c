@@ -13,6 +13,8 @@
 #include "base/memory.h"
 #include "base/parallel.h"
 #include "gen/uses/op/pool.h"
+#include "core/shape.h"
+#include "core/tensor.h"
 #include "gradus/library.h"
 #include "kernel/table.h"
 #include "op/plan.h"

@@ -15,6 +15,8 @@
 
 #include "base/memory.h"
 #include "base/parallel.h"
+#include "core/dtype.h"
+#include "core/scalar.h"
 #include "core/tensor.h"
 #include "kernel/table.h"
 #include "op/blas.h"

@@ -3,6 +3,9 @@
  * How a number is made of the generator's words is in kernel/sampler.c; fills in place, whose parameters are numbers, are in random_fill.c.
  * Invariant: numbers are drawn one after the other under the generator's lock, in the order of a contiguous result, after every check. */
 #include "gen/uses/op/random_distributions.h"
+#include "core/dtype.h"
+#include "core/shape.h"
+#include "core/tensor.h"
 #include "kernel/sampler.h"
 #include "op/composite.h"
 #include "op/plan.h"

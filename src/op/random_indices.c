@@ -6,6 +6,9 @@
 #include <string.h>
 
 #include "gen/uses/op/random_indices.h"
+#include "core/dtype.h"
+#include "core/shape.h"
+#include "core/tensor.h"
 #include "kernel/random.h"
 #include "kernel/table.h"
 #include "op/formula.h"

@@ -8,6 +8,8 @@
 #ifndef GRD_OP_REDUCE_H
 #define GRD_OP_REDUCE_H
 
+#include "core/dtype.h"
+#include "core/tensor.h"
 #include "kernel/reduce.h"
 #include "kernel/table.h"
 #include "op/plan.h"

@@ -4,6 +4,11 @@
 #include <string.h>
 
 #include "gen/uses/op/reduce_plan.h"
+#include "core/dtype.h"
+#include "core/new.h"
+#include "core/scalar.h"
+#include "core/shape.h"
+#include "core/tensor.h"
 #include "op/reduce.h"
 #include "op/formula.h"
 

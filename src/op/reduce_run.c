@@ -9,6 +9,9 @@
 #include <string.h>
 
 #include "base/parallel.h"
+#include "core/geometry.h"
+#include "core/shape.h"
+#include "core/tensor.h"
 #include "op/sizes.h"
 
 enum {

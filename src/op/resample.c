@@ -10,6 +10,8 @@
 
 #include "base/parallel.h"
 #include "gen/uses/op/resample.h"
+#include "core/shape.h"
+#include "core/tensor.h"
 #include "gradus/library.h"
 #include "kernel/table.h"
 #include "op/plan.h"

@@ -2,6 +2,11 @@
  * Schema: schema/rnn.toml. */
 #include "op/rnn.h"
 
+#include "core/dtype.h"
+#include "core/shape.h"
+#include "core/shortcuts.h"
+#include "core/tensor.h"
+#include "core/transfer.h"
 #include "dispatch/op.h"
 #include "gen/uses/op/rnn.h"
 #include "gradus/library.h"

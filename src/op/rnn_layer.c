@@ -3,6 +3,8 @@
 #include <string.h>
 
 #include "gen/uses/op/rnn_layer.h"
+#include "core/new.h"
+#include "core/tensor.h"
 #include "gradus/library.h"
 #include "op/formula.h"
 #include "op/rnn.h"

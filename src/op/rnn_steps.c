@@ -8,6 +8,8 @@
 
 #include "base/parallel.h"
 #include "gen/uses/op/rnn_steps.h"
+#include "core/dtype.h"
+#include "core/tensor.h"
 #include "kernel/gemm.h"
 #include "kernel/table.h"
 #include "op/plan.h"

@@ -2,6 +2,7 @@
  * they and their products are exact, and the sums are scaled. Schema: schema/linalg.toml. */
 #include <stdio.h>
 
+#include "core/dtype.h"
 #include "core/tensor.h"
 #include "gen/uses/op/scaled_mm.h"
 #include "gradus/library.h"

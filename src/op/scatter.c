@@ -7,6 +7,10 @@
 #include <string.h>
 
 #include "gen/uses/op/scatter.h"
+#include "core/dtype.h"
+#include "core/scalar.h"
+#include "core/shape.h"
+#include "core/tensor.h"
 #include "gradus/library.h"
 #include "kernel/table.h"
 #include "op/formula.h"

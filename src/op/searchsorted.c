@@ -3,6 +3,8 @@
 
 #include "base/parallel.h"
 #include "gen/uses/op/searchsorted.h"
+#include "core/dtype.h"
+#include "core/tensor.h"
 #include "gradus/library.h"
 #include "kernel/index.h"
 #include "op/order.h"

@@ -1,4 +1,5 @@
 /* Windows of signals: what their formulas in schema/window.toml check. */
+#include "core/dtype.h"
 #include "op/formula.h"
 
 grd_dtype grd_window_dtype(grd_dtype dtype, int64_t length, const char *function)

@@ -5,6 +5,8 @@
 
 #include "base/object.h"
 #include "base/text.h"
+#include "core/shape.h"
+#include "core/tensor.h"
 
 enum { LIST_CHARS = 1024 };
 

@@ -2,6 +2,7 @@
 #ifndef GRD_OP_SIZES_H
 #define GRD_OP_SIZES_H
 
+#include "core/shape.h"
 #include "core/tensor.h"
 
 /* "[2, 3]", for the text of an error; it lives as long as the innermost scope. */

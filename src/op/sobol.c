@@ -2,6 +2,9 @@
 #include "kernel/sobol.h"
 
 #include "gen/uses/op/sobol.h"
+#include "core/new.h"
+#include "core/shape.h"
+#include "core/tensor.h"
 #include "op/checks.h"
 
 static bool check_integers(const grd_tensor *t, const char *name, grd_dims sizes)

@@ -5,6 +5,10 @@
 
 #include "base/parallel.h"
 #include "gen/uses/op/sort.h"
+#include "core/dtype.h"
+#include "core/geometry.h"
+#include "core/shape.h"
+#include "core/tensor.h"
 #include "kernel/index.h"
 #include "op/order.h"
 #include "op/plan.h"

@@ -5,6 +5,8 @@
 
 #include "base/error.h"
 #include "gen/uses/op/statistics.h"
+#include "core/dtype.h"
+#include "core/tensor.h"
 #include "gradus/library.h"
 #include "op/formula.h"
 #include "op/order.h"

@@ -5,6 +5,8 @@
 
 #include "base/text.h"
 #include "gen/uses/op/stft.h"
+#include "core/dtype.h"
+#include "core/tensor.h"
 #include "op/formula.h"
 
 /* The arguments of both, for the texts of errors. */

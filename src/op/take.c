@@ -3,6 +3,9 @@
 #include <string.h>
 
 #include "gen/uses/op/take.h"
+#include "core/dtype.h"
+#include "core/shape.h"
+#include "core/tensor.h"
 #include "gradus/library.h"
 #include "kernel/index.h"
 #include "op/formula.h"

@@ -2,6 +2,8 @@
 #include <string.h>
 
 #include "gen/uses/op/tensor_equations.h"
+#include "core/shape.h"
+#include "core/tensor.h"
 #include "op/formula.h"
 
 /* Matrices that are to be inverted are square. */

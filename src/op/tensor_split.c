@@ -2,6 +2,8 @@
 #include <string.h>
 
 #include "gen/uses/op/tensor_split.h"
+#include "core/dtype.h"
+#include "core/tensor.h"
 #include "gradus/library.h"
 #include "op/formula.h"
 #include "op/plan.h"

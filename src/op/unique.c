@@ -5,6 +5,9 @@
 
 #include "gen/binary_kernels.h"
 #include "gen/uses/op/unique.h"
+#include "core/dtype.h"
+#include "core/shape.h"
+#include "core/tensor.h"
 #include "gradus/library.h"
 #include "kernel/index.h"
 #include "op/order.h"

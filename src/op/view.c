@@ -6,6 +6,10 @@
 #include <string.h>
 
 #include "gen/uses/op/view.h"
+#include "core/new.h"
+#include "core/resize.h"
+#include "core/shape.h"
+#include "core/tensor.h"
 #include "gradus/library.h"
 #include "op/copy.h"
 #include "op/formula.h"

@@ -1,5 +1,8 @@
 /* The view of a tensor's memory as elements of another dtype. */
 #include "gen/uses/op/view_dtype.h"
+#include "core/dtype.h"
+#include "core/shape.h"
+#include "core/tensor.h"
 #include "op/view.h"
 
 #include <stdio.h>

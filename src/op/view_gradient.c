@@ -1,6 +1,8 @@
 /* The gradient of as_strided: from one geometry to another, through the memory that both lie in (_restride).
  * Invariant: elements that share memory are added up, in row-major order. */
 #include "gen/uses/op/view_gradient.h"
+#include "core/shape.h"
+#include "core/tensor.h"
 #include "gradus/library.h"
 #include "op/formula.h"
 

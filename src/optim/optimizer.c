@@ -12,6 +12,8 @@
 #include "base/error.h"
 #include "base/memory.h"
 #include "base/object.h"
+#include "core/given.h"
+#include "core/shape.h"
 #include "core/tensor.h"
 #include "gradus/autograd.h"
 #include "gen/uses/optim/optimizer.h"

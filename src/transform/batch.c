@@ -11,6 +11,10 @@
 #include <string.h>
 
 #include "gen/uses/transform/batch.h"
+#include "core/data.h"
+#include "core/new.h"
+#include "core/shape.h"
+#include "core/tensor.h"
 #include "transform/formula.h"
 
 /* ---- Arguments and results ---------------------------------------------------------------------------------------------------- */

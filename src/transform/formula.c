@@ -5,6 +5,8 @@
 
 #include <string.h>
 
+#include "core/shape.h"
+#include "core/tensor.h"
 #include "dispatch/op.h"
 #include "gen/uses/transform/formula.h"
 

@@ -1,6 +1,10 @@
 /* The level of a thread, and batch tensors as the public API makes and takes them.
  *
  * Invariant: a batch tensor's level is that of the thread that uses it, or it is refused. */
+#include "core/given.h"
+#include "core/new.h"
+#include "core/shape.h"
+#include "core/tensor.h"
 #include "transform/transform.h"
 
 #include <stdatomic.h>

@@ -1,6 +1,7 @@
 /* Operators that draw random numbers inside a level, by its randomness.
  *
  * Invariant: where all elements of a batch get the same numbers, they are drawn once, as they would be without a level. */
+#include "core/tensor.h"
 #include "transform/transform.h"
 
 #include "gen/uses/transform/random.h"

@@ -2,6 +2,7 @@
 #ifndef GRD_TRANSFORM_TRANSFORM_H
 #define GRD_TRANSFORM_TRANSFORM_H
 
+#include "core/tensor.h"
 #include "dispatch/op.h"
 #include "gradus/transform.h"
 

@@ -1,4 +1,5 @@
 /* The engine: graph shapes, accumulation, several outputs, unused inputs, freeing, errors on the way, threads. */
+#include "core/shortcuts.h"
 #include "core/tensor.h"
 #include "support.h"
 

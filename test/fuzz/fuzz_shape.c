@@ -1,6 +1,8 @@
 /* Shape algebra and views. Two kinds of input: extreme sizes and strides, against arithmetic in 128 bits; and chains of views of a small
  * storage, against a list that says for each element, index by index, where it lies. */
 #include "core/iter.h"
+#include "core/shape.h"
+#include "core/tensor.h"
 #include "fuzz.h"
 
 typedef __int128 wide;

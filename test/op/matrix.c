@@ -4,6 +4,7 @@
  * values; every layout against contiguous; the shorter ways of operators against the wide ones, bit for bit; out= and in-place against functional; meta against cpu; a device whose memory cannot be read (protected.h)
  * against cpu, with gradients; NULL for each required tensor; first and second derivatives against finite differences. One operator is one test; `test_matrix tanh` runs one. */
 #include "call.h"
+#include "core/shortcuts.h"
 #include "core/tensor.h"
 #include "protected.h"
 

@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/shape.h"
+#include "core/tensor.h"
 #include "dispatch/op.h"
 #include "support.h"
 

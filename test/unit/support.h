@@ -15,6 +15,7 @@
 #include <gcov.h>
 #endif
 
+#include "core/scalar.h"
 #include "core/tensor.h"
 #include "gradus/gradus.h"
 

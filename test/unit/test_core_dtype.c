@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "core/scalar.h"
 #include "support.h"
 
 /* torch.promote_types, dtypes in the order of GRD_DTYPES: 'a' is the first; '-' is refused. Where uint16, uint32 and uint64 meet integers, which PyTorch

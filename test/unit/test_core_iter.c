@@ -4,6 +4,9 @@
 #include <string.h>
 
 #include "core/iter.h"
+#include "core/new.h"
+#include "core/scalar.h"
+#include "core/tensor.h"
 #include "support.h"
 
 /* ---- Tools ---------------------------------------------------------------------------------------------------------------- */

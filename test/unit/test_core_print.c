@@ -3,6 +3,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/new.h"
+#include "core/print.h"
+#include "core/scalar.h"
+#include "core/tensor.h"
 #include "support.h"
 
 #define VALUES(...) ((const double[]){__VA_ARGS__})

@@ -1,6 +1,7 @@
 /* Shape algebra against brute force over every index of small random shapes, and its errors. */
 #include <string.h>
 
+#include "core/shape.h"
 #include "support.h"
 
 enum { ROUNDS = 4000, MAX_NDIM = 5, MAX_ELEMENTS = 1024 };

@@ -3,6 +3,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/new.h"
+#include "core/resize.h"
+#include "core/tensor.h"
 #include "support.h"
 
 static int64_t allocated(void)

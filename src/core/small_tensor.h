@@ -1,6 +1,7 @@
-/* A small tensor, made in the body of its maker: what most programs make most of. For tensor.c, and for the operators of one kernel call. */
-#ifndef GRD_CORE_SMALL_H
-#define GRD_CORE_SMALL_H
+/* Fills the header and the storage of a new tensor, and makes small tensors inline. Most tensors of most programs are small, so operators of one
+ * kernel call use this header, too. */
+#ifndef GRD_CORE_SMALL_TENSOR_H
+#define GRD_CORE_SMALL_TENSOR_H
 
 #include "base/small.h"
 #include "core/tensor.h"

@@ -1,0 +1,11 @@
+/* The error for a tensor that is NULL or gone. */
+#include "core/given.h"
+
+#include "core/lifetimes.h"
+#include "core/tensor.h"
+
+bool grd_refuse_tensor(const grd_tensor *t, const char *function, const char *argument)
+{
+    return t != NULL ? grd_lifetimes_refuse(t, function, argument)
+                     : grd_raise(GRD_ERROR_TYPE, "%s: argument '%s' must be a tensor, not NULL", function, argument);
+}
