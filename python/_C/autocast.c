@@ -1,5 +1,7 @@
 /* Autocast's settings of the thread, for the cpu. Other devices, and the context manager: gradus/amp/autocast_mode.py. */
-#include "graph.h"
+#include "dtype.h"
+#include "errors.h"
+#include "tables.h"
 
 /* How many contexts the thread is in; the cache goes with the outermost. */
 static _Thread_local int nesting;
@@ -79,7 +81,7 @@ static PyObject *decrement_nesting(PyObject *module, PyObject *nothing)
     return PyLong_FromLong(--nesting);
 }
 
-static PyMethodDef functions[] = {
+PyMethodDef py_autocast_functions[] = {
     {"is_autocast_cpu_enabled", is_enabled, METH_NOARGS,
      PyDoc_STR("is_autocast_cpu_enabled($module, /)\n--\n\nWhether autocast is on in this thread.")},
     {"set_autocast_cpu_enabled", set_enabled, METH_O,
@@ -99,8 +101,3 @@ static PyMethodDef functions[] = {
      PyDoc_STR("autocast_decrement_nesting($module, /)\n--\n\nCounts a context that is left.")},
     {0},
 };
-
-bool py_add_autocast(PyObject *module)
-{
-    return PyModule_AddFunctions(module, functions) == 0;
-}

@@ -1,7 +1,11 @@
 /* What a generated function does: a short cut for plain tensors, otherwise arguments are parsed, the operator is called with generic values, and
  * its results become objects. */
-#include "extension.h"
-#include "methods.h"
+#include "call.h"
+#include "device.h"
+#include "dtype.h"
+#include "errors.h"
+#include "gil.h"
+#include "override.h"
 
 #include <structmember.h>
 #include <structseq.h>
@@ -50,7 +54,7 @@ static int64_t work_of(const struct py_arguments *arguments)
         if (value->kind == GRD_KIND_TENSOR && value->v.tensor != NULL)
             read += elements_of(value->v.tensor);
         for (int64_t k = 0; value->kind == GRD_KIND_TENSORS && k < value->v.tensors.n; k++)
-            read += value->v.tensors.data[k] == NULL ? 0 : elements_of(value->v.tensors.data[k]);
+            read += elements_of(value->v.tensors.data[k]);
         for (int64_t k = 0; value->kind == GRD_KIND_DIMS && k < value->v.dims.n && made < PY_MUCH && made > 0; k++)
             made = (uint64_t)value->v.dims.data[k] < PY_MUCH ? made * value->v.dims.data[k] : PY_MUCH; /* negative numbers are no sizes */
     }
@@ -228,6 +232,15 @@ static PyObject *wrap_results(const struct py_signature *signature, const grd_va
     return tuple;
 }
 
+/* Gives the default device to a call of a function that makes tensors, unless the call has a device or an out=. */
+static void fill_device(struct py_arguments *arguments)
+{
+    grd_value *value = &arguments->values[arguments->signature->device];
+    const grd_device device = py_default_device();
+    if (device.type != GRD_DEVICE_NONE && value->kind == GRD_KIND_NONE && arguments->nouts == 0)
+        *value = (grd_value){.kind = GRD_KIND_DEVICE, .v.device = device};
+}
+
 /* In place and with out=, the object that was given is given back. */
 static PyObject *run(const struct py_function *function, struct py_arguments *arguments, grd_scope scope)
 {
@@ -236,7 +249,7 @@ static PyObject *run(const struct py_function *function, struct py_arguments *ar
     if (*op == NULL)
         *op = grd_op_find(signature->op);
     if (signature->device != 0)
-        py_fill_device(arguments);
+        fill_device(arguments);
     grd_value results[GRD_MAX_RESULTS];
     if (arguments->nouts > 0)
         call_into(*op, arguments, results);
@@ -284,12 +297,12 @@ PyObject *py_call(const struct py_function *function, PyObject *self, PyObject *
 {
     if (names == NULL) {
         const int shift = self != NULL;
-        if (nargs + shift == 1 && function->unary != NULL && (shift ? py_is_plain(self) : py_is_plain(args[0]))) {
+        if (nargs + shift == 1 && function->unary != NULL && (shift ? py_is_exact_no_mode(self) : py_is_exact_no_mode(args[0]))) {
             grd_scope scope = grd_scope_open();
             return py_take(scope, py_call_unary(function->unary, py_tensor_of(shift ? self : args[0])));
         }
-        if (nargs + shift == 2 && function->binary != NULL && py_is_plain(args[nargs - 1]) &&
-            (shift ? py_is_plain(self) : py_is_plain(args[0]))) {
+        if (nargs + shift == 2 && function->binary != NULL && py_is_exact_no_mode(args[nargs - 1]) &&
+            (shift ? py_is_exact_no_mode(self) : py_is_exact_no_mode(args[0]))) {
             grd_scope scope = grd_scope_open();
             return py_take(scope, py_call_binary(function->binary, py_tensor_of(shift ? self : args[0]), py_tensor_of(args[nargs - 1])));
         }

@@ -1,9 +1,13 @@
 /* DLPack both ways: __dlpack__ and from_dlpack, with capsules that have a version and those of before, and the exchange between C extensions. */
 #include "dlpack.h"
+#include "buffer.h"
+#include "dlpack_standard.h"
+#include "errors.h"
+#include "override.h"
+#include "tables.h"
 
 #include <stdlib.h>
 
-#include "interop.h"
 #include "gradus/ops/clone.h"
 #include "gradus/ops/detach.h"
 #include "gradus/ops/empty.h"
@@ -173,8 +177,6 @@ static bool read_pair(const char *name, PyObject *object, long *ret_first, long 
 static bool check_device(PyObject *device)
 {
     long type, id;
-    if (device == NULL || device == Py_None)
-        return true;
     if (!read_pair("dl_device", device, &type, &id))
         return false;
     if (type == DLPACK_CPU)
@@ -183,23 +185,34 @@ static bool check_device(PyObject *device)
     return false;
 }
 
+static const struct py_param dlpack_params[] = {
+    {"stream", PY_KIND_OBJECT, PY_OPTION, "None"},
+    {"max_version", PY_KIND_OBJECT, PY_OPTION, "None"},
+    {"dl_device", PY_KIND_OBJECT, PY_OPTION, "None"},
+    {"copy", GRD_KIND_BOOL, PY_OPTION, "None"},
+};
+static const struct py_signature dlpack_signature = {.params = dlpack_params, .nparams = 4, .positional = 0};
+static const struct py_function dlpack_function = {.name = "__dlpack__", .signatures = &dlpack_signature, .nsignatures = 1};
+
+static bool is_given(PyObject *object)
+{
+    return object != NULL && object != Py_None;
+}
+
 static PyObject *tensor_dlpack(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names)
 {
     if (PY_UNLIKELY(py_is_overloaded(self)))
         return py_override(self, "__dlpack__", args, nargs, names);
-    static const char *const parameters[] = {"stream", "max_version", "dl_device", "copy", NULL};
-    static const struct py_simple function = {"__dlpack__", parameters, 0, 0};
-    PyObject *given[PY_SIMPLE_MAX];
+    struct py_arguments arguments;
+    if (!py_parse(&dlpack_function, NULL, args, nargs, names, &arguments))
+        return NULL;
+    PyObject *stream = arguments.objects[0], *version = arguments.objects[1], *device = arguments.objects[2];
+    const bool copy = py_bool_or(&arguments, 3, false);
+    py_arguments_done(&arguments);
     long major = 0, minor;
-    bool copy = false;
-    if (!py_arrange(&function, args, nargs, names, given))
-        return NULL;
-    if (given[0] != NULL && given[0] != Py_None) {
-        PyErr_SetString(PyExc_BufferError, "stream must be None for a tensor on cpu");
-        return NULL;
-    }
-    if ((given[1] != NULL && given[1] != Py_None && !read_pair("max_version", given[1], &major, &minor)) || !check_device(given[2]) ||
-        !py_bool_argument("__dlpack__", "copy", given[3] != Py_None ? given[3] : NULL, &copy))
+    if (is_given(stream))
+        return PyErr_Format(PyExc_BufferError, "stream must be None for a tensor on cpu");
+    if ((is_given(version) && !read_pair("max_version", version, &major, &minor)) || (is_given(device) && !check_device(device)))
         return NULL;
     return capsule_of(py_tensor_of(self), copy, major >= DLPACK_MAJOR);
 }
@@ -370,20 +383,25 @@ grd_tensor *py_over_dlpack(PyObject *object, int copy)
     return t;
 }
 
-static PyObject *from_dlpack(PyObject *module, PyObject *const *args, Py_ssize_t nargs, PyObject *names)
+static const struct py_param from_dlpack_params[] = {
+    {"ext_tensor", PY_KIND_OBJECT, 0, NULL},
+    {"device", GRD_KIND_DEVICE, PY_OPTION, "None"},
+    {"copy", GRD_KIND_BOOL, PY_OPTION, "None"},
+};
+static const struct py_signature from_dlpack_signature = {.params = from_dlpack_params, .nparams = 3, .positional = 1};
+static const struct py_function from_dlpack_function = {.name = "from_dlpack", .signatures = &from_dlpack_signature, .nsignatures = 1};
+
+static PyObject *from_dlpack(PyObject *Py_UNUSED(module), PyObject *const *args, Py_ssize_t nargs, PyObject *names)
 {
-    static const char *const parameters[] = {"ext_tensor", "device", "copy", NULL};
-    static const struct py_simple function = {"from_dlpack", parameters, 1, 1};
-    PyObject *given[PY_SIMPLE_MAX];
-    grd_device device = {0};
-    bool flag = false;
-    (void)module;
-    if (!py_arrange(&function, args, nargs, names, given) || !py_device_argument("from_dlpack", given[1], &device) ||
-        !py_bool_argument("from_dlpack", "copy", given[2] != Py_None ? given[2] : NULL, &flag))
+    struct py_arguments arguments;
+    if (!py_parse(&from_dlpack_function, NULL, args, nargs, names, &arguments))
         return NULL;
-    const int copy = given[2] == NULL || given[2] == Py_None ? -1 : flag;
+    PyObject *object = arguments.objects[0];
+    const grd_device device = py_device_or(&arguments, 1, (grd_device){0});
+    const int copy = arguments.values[2].kind == GRD_KIND_BOOL ? arguments.values[2].v.boolean : -1;
+    py_arguments_done(&arguments);
     const grd_scope scope = grd_scope_open();
-    grd_tensor *t = py_has_dlpack(given[0]) ? py_over_dlpack(given[0], copy) : py_take_dlpack(given[0], copy);
+    grd_tensor *t = py_has_dlpack(object) ? py_over_dlpack(object, copy) : py_take_dlpack(object, copy);
     if (t != NULL && device.type != GRD_DEVICE_NONE)
         t = grd_to(t, .device = device);
     return t != NULL ? py_take(scope, t) : py_abandon(scope);

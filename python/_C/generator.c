@@ -1,5 +1,10 @@
 /* torch.Generator and the functions of the default one. */
-#include "methods.h"
+#include "generator.h"
+#include "add_type.h"
+#include "device.h"
+#include "errors.h"
+#include "tables.h"
+#include "tensor_object.h"
 
 #include <structmember.h>
 
@@ -8,7 +13,7 @@ struct generator {
     PyObject *weakrefs;
 };
 
-PyTypeObject *py_generator_type;
+static PyTypeObject *generator_type;
 static PyObject *default_generator;
 
 /* The seed of a generator that nobody seeded. */
@@ -34,7 +39,7 @@ static PyObject *new_generator(PyTypeObject *type, grd_generator *generator)
 
 bool py_as_generator(PyObject *object, grd_generator **ret_generator)
 {
-    if (object != Py_None && Py_TYPE(object) != py_generator_type)
+    if (object != Py_None && Py_TYPE(object) != generator_type)
         return false;
     *ret_generator = object == Py_None ? NULL : generator_of(object);
     return true;
@@ -290,10 +295,10 @@ static PyMethodDef functions[] = {
 
 bool py_add_generator(PyObject *module)
 {
-    py_generator_type = py_add_type(module, &generator_spec, NULL);
-    if (py_generator_type == NULL)
+    generator_type = py_add_type(module, &generator_spec, NULL);
+    if (generator_type == NULL)
         return false;
-    default_generator = new_generator(py_generator_type, grd_generator_keep(grd_generator_default()));
+    default_generator = new_generator(generator_type, grd_generator_keep(grd_generator_default()));
     Py_XINCREF(default_generator);
     return py_add(module, "default_generator", default_generator) && PyModule_AddFunctions(module, functions) == 0;
 }

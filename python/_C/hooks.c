@@ -2,16 +2,12 @@
  *
  * The library keeps the callable as the context of its hook, and calls one of the functions below. What a hook returns is checked here only for its
  * type: that a replacement fits is the library's to check. */
-#include "graph.h"
-
-void py_release_hook(void *context)
-{
-    if (!Py_IsInitialized())
-        return;
-    const PyGILState_STATE state = PyGILState_Ensure();
-    Py_DECREF((PyObject *)context);
-    PyGILState_Release(state);
-}
+#include "hooks.h"
+#include "errors.h"
+#include "gil.h"
+#include "node.h"
+#include "override.h"
+#include "tables.h"
 
 /* The object that removes a hook: gradus.autograd.graph knows its type. */
 static PyObject *handle_of(uint64_t number)
@@ -30,16 +26,20 @@ static PyObject *handle_of(uint64_t number)
     return handle;
 }
 
-/* The only argument, `param`, which must be callable; a new reference for the library. NULL with TypeError. */
+/* Returns the only argument, which must be callable, as a new reference for the library. NULL with TypeError. */
 static PyObject *read_hook(const char *name, const char *param, PyObject *const *args, Py_ssize_t nargs, PyObject *names)
 {
-    PyObject *hook;
-    if (!py_bind(name, &param, 1, 1, args, nargs, names, &hook))
+    const struct py_param params[] = {{param, PY_KIND_OBJECT, 0, NULL}};
+    const struct py_signature signature = {.params = params, .nparams = 1, .positional = 1};
+    const struct py_function function = {.name = name, .signatures = &signature, .nsignatures = 1};
+    struct py_arguments arguments;
+    if (!py_parse(&function, NULL, args, nargs, names, &arguments))
         return NULL;
+    PyObject *hook = arguments.objects[0];
+    py_arguments_done(&arguments);
     if (!PyCallable_Check(hook))
         return PyErr_Format(PyExc_TypeError, "%s(): argument '%s' must be callable, not %s", name, param, py_class_name(hook));
-    Py_INCREF(hook);
-    return hook;
+    return Py_NewRef(hook);
 }
 
 /* Returns the handle of a registered hook; NULL, and gives the hook up, if it was refused. */
@@ -88,7 +88,7 @@ PyObject *py_tensor_register_hook(PyObject *self, PyObject *const *args, Py_ssiz
     if (PY_UNLIKELY(py_is_overloaded(self)))
         return py_override(self, "register_hook", args, nargs, names);
     PyObject *hook = read_hook("register_hook", "hook", args, nargs, names);
-    return hook != NULL ? registered(grd_hook_tensor(py_tensor_of(self), run_tensor_hook, hook, py_release_hook), hook) : NULL;
+    return hook != NULL ? registered(grd_hook_tensor(py_tensor_of(self), run_tensor_hook, hook, py_release_object), hook) : NULL;
 }
 
 static void run_accumulated_hook(grd_tensor *leaf, void *context)
@@ -108,7 +108,7 @@ PyObject *py_tensor_register_accumulated(PyObject *self, PyObject *const *args, 
     if (PY_UNLIKELY(py_is_overloaded(self)))
         return py_override(self, "register_post_accumulate_grad_hook", args, nargs, names);
     PyObject *hook = read_hook("register_post_accumulate_grad_hook", "hook", args, nargs, names);
-    return hook != NULL ? registered(grd_hook_accumulated(py_tensor_of(self), run_accumulated_hook, hook, py_release_hook), hook) : NULL;
+    return hook != NULL ? registered(grd_hook_accumulated(py_tensor_of(self), run_accumulated_hook, hook, py_release_object), hook) : NULL;
 }
 
 PyObject *py_tensor_retain_grad(PyObject *self, PyObject *nothing)
@@ -186,7 +186,7 @@ static PyObject *register_on_node(PyObject *self, bool pre, PyObject *hook)
     if (hook == NULL)
         return NULL;
     if (node != NULL)
-        return registered(grd_hook_node(node, pre, run_node_hook, hook, py_release_hook), hook);
+        return registered(grd_hook_node(node, pre, run_node_hook, hook, py_release_object), hook);
     Py_DECREF(hook);
     return PyErr_Format(PyExc_RuntimeError, "cannot register a hook: the graph of this context is gone");
 }
@@ -212,12 +212,7 @@ static PyObject *remove_hook(PyObject *module, PyObject *number)
     Py_RETURN_NONE;
 }
 
-static PyMethodDef functions[] = {
+PyMethodDef py_hook_functions[] = {
     {"_remove_hook", remove_hook, METH_O, PyDoc_STR("Removes the hook of that number, if there still is one.")},
     {0},
 };
-
-bool py_add_hooks(PyObject *module)
-{
-    return PyModule_AddFunctions(module, functions) == 0;
-}

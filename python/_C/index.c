@@ -3,8 +3,13 @@
  * An index is first read into a list of items, then applied from left to right: integers, slices and None make views of views, and what names elements
  * (index tensors, masks, lists, arrays) is collected for one call of index or index_put_ on the view. An integer beside an index tensor is a view,
  * as in PyTorch, where NumPy has it broadcast. */
-#include "interop.h"
-#include "methods.h"
+#include "index.h"
+#include "dtype.h"
+#include "errors.h"
+#include "from_sequence.h"
+#include "gil.h"
+#include "override.h"
+#include "scalar.h"
 #include "gradus/ops/copy.h"
 #include "gradus/ops/fill.h"
 #include "gradus/ops/full.h"
@@ -366,7 +371,7 @@ PyObject *py_get_item(PyObject *self, PyObject *index)
     struct py_arguments arguments;
     struct selection s;
     grd_tensor *t = py_tensor_of(self);
-    if (PyLong_CheckExact(index) && PY_LIKELY(py_is_plain(self)) && grd_ndim(t) > 0) {
+    if (PyLong_CheckExact(index) && PY_LIKELY(py_is_exact_no_mode(self)) && grd_ndim(t) > 0) {
         struct item item;
         const grd_scope scope = grd_scope_open();
         grd_tensor *result = read_number(index, &item) ? pick(t, 0, 0, item.v.number) : NULL;

@@ -1,11 +1,6 @@
 /* The module gradus._C: every part adds its names. */
-#include "extension.h"
-#include "number.h"
-
-PyMethodDef *py_tensor_tables[] = {py_tensor_override_methods, py_tensor_methods,  py_numpy_methods,
-                                   py_dlpack_methods,          py_storage_methods, py_subclass_methods,
-                                   py_tensor_autograd_methods, py_methods,         NULL};
-PyGetSetDef *py_tensor_property_tables[] = {py_tensor_properties, NULL};
+#include "errors.h"
+#include "tables.h"
 
 /* A function called after its module, as linalg_solve is, is found there without the module's name as well. False with an exception. */
 static bool add_short_names(PyObject *inner, const char *name, const PyMethodDef *functions)
@@ -44,6 +39,19 @@ static bool add_inner_modules(PyObject *module)
            add_inner(module, "windows", "gradus._C.windows", py_windows_functions);
 }
 
+/* The functions of files that add nothing else. */
+static bool add_functions(PyObject *module)
+{
+    PyMethodDef *const tables[] = {py_as_tensor_functions, py_legacy_functions,       py_buffer_functions,         py_numpy_functions,
+                                   py_dlpack_functions,    py_storage_functions,      py_shared_storage_functions, py_query_functions,
+                                   py_variadic_functions,  py_memory_stats_functions, py_hook_functions,           py_autocast_functions,
+                                   py_transform_functions};
+    for (size_t i = 0; i < sizeof tables / sizeof *tables; i++)
+        if (PyModule_AddFunctions(module, tables[i]) < 0)
+            return false;
+    return true;
+}
+
 static struct PyModuleDef definition = {
     .m_base = PyModuleDef_HEAD_INIT,
     .m_name = "gradus._C",
@@ -56,9 +64,11 @@ PyMODINIT_FUNC PyInit__C(void);
 
 PyMODINIT_FUNC PyInit__C(void)
 {
-    bool (*const parts[])(PyObject *) = {py_add_errors,    py_add_overrides, py_add_types,      py_add_tensor,
-                                         py_add_generator, py_add_autograd,  py_add_transforms, py_add_interop,
-                                         py_add_runtime,   py_add_nn_module, add_inner_modules, py_add_work};
+    static py_adder *const parts[] = {
+        py_add_errors,     py_add_overrides,  py_add_dtypes,   py_add_device,  py_add_size,           py_add_finfo,
+        py_add_tensor,     py_add_generator,  py_add_autograd, py_add_node,    py_add_custom_context, py_add_custom_function,
+        py_add_grad_modes, py_add_storage,    py_add_settings, py_add_plugins, py_add_safetensors,    py_add_nn_module,
+        add_functions,     add_inner_modules, py_add_work};
     py_functions_fill();
     py_nn_functions_fill();
     py_linalg_functions_fill();

@@ -3,7 +3,7 @@
  * Module.__call__ and Module.__getattr__ are written in Python and say what happens. _accelerate_module(cls, Module) puts the functions below into
  * the slots of a class that inherits both; they do the same where that is quick, and leave the rest to the methods. Assigning __call__ or
  * __getattr__ to a class later brings its slots back to the methods, as the interpreter does for any class. */
-#include "extension.h"
+#include "tables.h"
 
 enum { MEMBER_KINDS = 3, MAX_ARGUMENTS = 8 };
 static PyObject *members[MEMBER_KINDS]; /* the names of the dictionaries that __getattr__ looks into */

@@ -2,7 +2,12 @@
  *
  * A node has one object while somebody holds it: a table leads from nodes to objects. Each kind of node has a type of its own name, as
  * AddBackward0. The object of a custom function's node is its context, which the node owns (function.c). */
-#include "graph.h"
+#include "node.h"
+#include "errors.h"
+#include "gil.h"
+#include "hooks.h"
+#include "tables.h"
+#include "tensor_object.h"
 
 #include <structmember.h>
 
@@ -67,6 +72,39 @@ static void take_out(const py_node *object)
     table.count--;
 }
 
+/* ---- What a graph owns -------------------------------------------------------------------------------------------------------- */
+
+void py_release_context(void *context)
+{
+    if (!Py_IsInitialized())
+        return;
+    const PyGILState_STATE state = PyGILState_Ensure();
+    ((py_node *)context)->node = NULL;
+    Py_DECREF((PyObject *)context);
+    PyGILState_Release(state);
+}
+
+struct visitor {
+    visitproc visit;
+    void *arg;
+};
+
+static int visit_context(void *context, void (*release)(void *context), void *arg)
+{
+    const struct visitor *visitor = arg;
+    return release == py_release_object || release == py_release_context ? visitor->visit(context, visitor->arg) : 0;
+}
+
+int py_traverse_graph(grd_tensor *t, visitproc visit, void *arg)
+{
+    return grd_visit_contexts(t, visit_context, &(struct visitor){visit, arg});
+}
+
+int py_traverse_node(grd_node *node, visitproc visit, void *arg)
+{
+    return grd_node_visit_contexts(node, visit_context, &(struct visitor){visit, arg});
+}
+
 /* ---- Types by name ----------------------------------------------------------------------------------------------------------- */
 /* Borrowed. */
 static PyTypeObject *type_of(const grd_node *node)
@@ -89,7 +127,7 @@ static PyTypeObject *type_of(const grd_node *node)
     return (PyTypeObject *)type;
 }
 
-PyObject *py_node_object(grd_node *node)
+static PyObject *node_object(grd_node *node)
 {
     if (node == NULL)
         Py_RETURN_NONE;
@@ -115,7 +153,7 @@ PyObject *py_node_of(grd_tensor *t)
 {
     const grd_scope scope = grd_scope_open();
     grd_node *node = grd_grad_fn(t);
-    PyObject *object = PY_LIKELY(grd_ok()) ? py_node_object(node) : py_raise();
+    PyObject *object = PY_LIKELY(grd_ok()) ? node_object(node) : py_raise();
     grd_scope_close(scope);
     return object;
 }
@@ -223,7 +261,7 @@ static PyObject *get_next_functions(PyObject *self, void *nothing)
     PyObject *result = PyTuple_New(n);
     for (int i = 0; result != NULL && i < n; i++) {
         int output = 0;
-        PyObject *next = py_node_object(grd_node_edge(node, i, &output));
+        PyObject *next = node_object(grd_node_edge(node, i, &output));
         PyObject *pair = next != NULL ? Py_BuildValue("(Ni)", next, output) : NULL;
         if (pair == NULL)
             Py_CLEAR(result);
@@ -264,7 +302,7 @@ static PyObject *gradient_edge(PyObject *module, PyObject *tensor)
     int output = 0;
     const grd_scope scope = grd_scope_open();
     grd_node *node = grd_gradient_edge(py_tensor_of(tensor), &output);
-    PyObject *object = node != NULL ? py_node_object(node) : py_raise();
+    PyObject *object = node != NULL ? node_object(node) : py_raise();
     grd_scope_close(scope);
     return object != NULL ? Py_BuildValue("(Ni)", object, output) : NULL;
 }

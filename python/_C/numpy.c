@@ -1,6 +1,9 @@
 /* NumPy both ways, over its array interface and the buffer protocol: the module is imported only when the user asks for an array. */
-#include "interop.h"
-#include "methods.h"
+#include "buffer.h"
+#include "dtype.h"
+#include "errors.h"
+#include "override.h"
+#include "tables.h"
 #include "gradus/ops/detach.h"
 #include "gradus/ops/resolve_conj.h"
 #include "gradus/ops/resolve_neg.h"
@@ -80,9 +83,9 @@ static PyObject *array_over(PyObject *object)
 static PyObject *forced_array_of(PyObject *self)
 {
     const grd_scope scope = grd_scope_open();
-    PyObject *plain = py_take(scope, grd_resolve_neg(grd_resolve_conj(grd_to(grd_detach(py_tensor_of(self)), .device = GRD_CPU))));
-    PyObject *array = plain != NULL && can_be_array(py_tensor_of(plain)) ? array_over(plain) : NULL;
-    Py_XDECREF(plain);
+    PyObject *detached = py_take(scope, grd_resolve_neg(grd_resolve_conj(grd_to(grd_detach(py_tensor_of(self)), .device = GRD_CPU))));
+    PyObject *array = detached != NULL && can_be_array(py_tensor_of(detached)) ? array_over(detached) : NULL;
+    Py_XDECREF(detached);
     return array;
 }
 
@@ -93,16 +96,19 @@ static PyObject *array_of(PyObject *self)
     return grd_requires_grad(py_tensor_of(self)) ? forced_array_of(self) : array_over(self);
 }
 
+static const struct py_param numpy_params[] = {{"force", GRD_KIND_BOOL, PY_OPTIONAL | PY_KEYWORD, "False"}};
+static const struct py_signature numpy_signature = {.params = numpy_params, .nparams = 1, .positional = 0};
+static const struct py_function numpy_function = {.name = "numpy", .signatures = &numpy_signature, .nsignatures = 1};
+
 static PyObject *tensor_numpy(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names)
 {
     if (PY_UNLIKELY(py_is_overloaded(self)))
         return py_override(self, "numpy", args, nargs, names);
-    static const char *const parameters[] = {"force", NULL};
-    static const struct py_simple function = {"numpy", parameters, 0, 0};
-    PyObject *given[PY_SIMPLE_MAX];
-    bool force = false;
-    if (!py_arrange(&function, args, nargs, names, given) || !py_bool_argument("numpy", "force", given[0], &force))
+    struct py_arguments arguments;
+    if (!py_parse(&numpy_function, NULL, args, nargs, names, &arguments))
         return NULL;
+    const bool force = py_bool_or(&arguments, 0, false);
+    py_arguments_done(&arguments);
     return force ? forced_array_of(self) : array_of(self);
 }
 
@@ -121,17 +127,26 @@ static PyObject *converted_array(PyObject *array, PyObject *dtype, PyObject *cop
     return result;
 }
 
+static const struct py_param array_params[] = {
+    {"dtype", PY_KIND_OBJECT, PY_OPTIONAL | PY_NONE, "None"},
+    {"copy", PY_KIND_OBJECT, PY_OPTIONAL | PY_NONE, "None"},
+};
+static const struct py_signature array_signature = {.params = array_params, .nparams = 2, .positional = 2};
+static const struct py_function array_function = {.name = "__array__", .signatures = &array_signature, .nsignatures = 1};
+
 static PyObject *tensor_array(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names)
 {
     if (PY_UNLIKELY(py_is_overloaded(self)))
         return py_override(self, "__array__", args, nargs, names);
-    static const char *const parameters[] = {"dtype", "copy", NULL};
-    static const struct py_simple function = {"__array__", parameters, 2, 0};
-    PyObject *given[PY_SIMPLE_MAX];
-    PyObject *array = py_arrange(&function, args, nargs, names, given) ? array_of(self) : NULL;
-    if (array == NULL || (given[0] == NULL && given[1] == NULL))
+    struct py_arguments arguments;
+    if (!py_parse(&array_function, NULL, args, nargs, names, &arguments))
+        return NULL;
+    PyObject *dtype = arguments.objects[0], *copy = arguments.objects[1];
+    py_arguments_done(&arguments);
+    PyObject *array = array_of(self);
+    if (array == NULL || (dtype == NULL && copy == NULL))
         return array;
-    PyObject *result = converted_array(array, given[0], given[1]);
+    PyObject *result = converted_array(array, dtype, copy);
     Py_DECREF(array);
     return result;
 }

@@ -3,10 +3,12 @@
  * A subclass of Tensor inherits Tensor's own, which calls the function for plain Tensors and gives its results the class of the subclass.
  * Parameter has the disabled one: it costs nothing and gives plain Tensors. A mode is asked before the classes, the innermost first; while it runs,
  * the next one further out is the innermost. */
-#include "extension.h"
+#include "override.h"
+#include "errors.h"
+#include "tables.h"
 
 static PyObject *name_of_override, *disabled_override;
-PyTypeObject *py_plain_type;
+PyTypeObject *py_exact_type_no_mode;
 static int64_t modes_of_all; /* How many modes the stacks of all threads have. It is written with the GIL held. */
 
 enum state { ENABLED, NO_SUBCLASSES, NOTHING };
@@ -25,12 +27,12 @@ bool py_has_override(PyObject *object)
 
 bool py_is_mode_active(void)
 {
-    return PY_UNLIKELY(py_plain_type == NULL) && modes != NULL && PyList_GET_SIZE(modes) > 0 && state != NOTHING;
+    return PY_UNLIKELY(py_exact_type_no_mode == NULL) && modes != NULL && PyList_GET_SIZE(modes) > 0 && state != NOTHING;
 }
 
 bool py_is_overloaded(PyObject *object)
 {
-    return !py_is_plain(object) && (py_has_override(object) || (py_is_mode_active() && py_is_tensor(object)));
+    return !py_is_exact_no_mode(object) && (py_has_override(object) || (py_is_mode_active() && py_is_tensor(object)));
 }
 
 /* The function as users see it; one whose name begins with an underscore as the package sees it. */
@@ -88,7 +90,7 @@ static void order(struct py_arguments *arguments)
 static void count_modes(int change)
 {
     modes_of_all += change;
-    py_plain_type = modes_of_all > 0 ? NULL : py_tensor_type;
+    py_exact_type_no_mode = modes_of_all > 0 ? NULL : py_tensor_type;
 }
 
 static bool push_mode(PyObject *mode)

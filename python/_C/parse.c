@@ -2,9 +2,13 @@
  *
  * Signatures are tried in order. An argument that is not of its parameter's kind means that the signature does not fit; what is of the kind
  * and cannot be converted (an integer beyond 64 bits) is an exception at once. Only when nothing fits is it asked why. */
-#include "extension.h"
-
-#include <string.h>
+#include "parse.h"
+#include "device.h"
+#include "dtype.h"
+#include "errors.h"
+#include "generator.h"
+#include "override.h"
+#include "scalar.h"
 
 enum match { MATCH_NO, MATCH_YES, MATCH_ERROR };
 
@@ -135,7 +139,7 @@ static enum match convert_tensor(PyObject *object, int flags, struct py_argument
     return as_match(known);
 }
 
-static enum match convert_tensors(PyObject *object, bool none, struct py_arguments *arguments, grd_value *ret_value)
+static enum match convert_tensors(PyObject *object, struct py_arguments *arguments, grd_value *ret_value)
 {
     if (!PyTuple_Check(object) && !PyList_Check(object))
         return MATCH_NO;
@@ -144,9 +148,7 @@ static enum match convert_tensors(PyObject *object, bool none, struct py_argumen
     if (data == NULL)
         return MATCH_ERROR;
     for (Py_ssize_t i = 0; i < n; i++) {
-        PyObject *item = PySequence_Fast_GET_ITEM(object, i);
-        data[i] = NULL;
-        enum match match = none && item == Py_None ? MATCH_YES : convert_tensor(item, 0, arguments, &data[i]);
+        enum match match = convert_tensor(PySequence_Fast_GET_ITEM(object, i), 0, arguments, &data[i]);
         if (match != MATCH_YES)
             return match;
     }
@@ -249,7 +251,7 @@ static enum match convert(const struct py_param *param, PyObject *object, struct
     case GRD_KIND_TENSOR:
         return convert_tensor(object, param->flags, arguments, &value->v.tensor);
     case GRD_KIND_TENSORS:
-        return convert_tensors(object, (param->flags & PY_NONES) != 0, arguments, value);
+        return convert_tensors(object, arguments, value);
     case GRD_KIND_SCALAR:
         return convert_scalar(param, object, arguments, &value->v.scalar);
     case GRD_KIND_INT:
@@ -287,6 +289,8 @@ static enum match convert(const struct py_param *param, PyObject *object, struct
         return check_inplace(object, arguments);
     case PY_KIND_REDUCTION:
         return convert_reduction(object, value);
+    case PY_KIND_OBJECT:
+        return MATCH_YES;
     default:
         return MATCH_NO;
     }
@@ -459,6 +463,8 @@ static const char *kind_text(const struct py_param *param)
         return "torch.layout";
     case PY_KIND_MEMORY_FORMAT:
         return "torch.memory_format";
+    case PY_KIND_OBJECT:
+        return "object";
     default:
         return "str";
     }
@@ -553,8 +559,8 @@ static void refuse_missing(const struct py_function *function, const struct py_s
                 PyUnicode_AppendAndDel(&text, name);
         }
     if (text != NULL)
-        PyErr_Format(PyExc_TypeError, "%s() missing %d required positional argument%s: %U", function->name, count, count > 1 ? "s" : "",
-                     text);
+        PyErr_Format(PyExc_TypeError, "%s() missing %d required positional argument%s: %U", function->name, count, count == 1 ? "s" : "",
+                     text); /* the plural of one is PyTorch's */
     Py_XDECREF(text);
 }
 
@@ -591,6 +597,14 @@ static void refuse_argument(const struct py_function *function, const struct py_
                      type_text(object));
 }
 
+static int count_required(const struct py_signature *signature)
+{
+    int required = 0;
+    for (int i = 0; i < signature->nparams; i++)
+        required += (signature->params[i].flags & PY_OPTIONAL) == 0;
+    return required;
+}
+
 /* Returns the only signature that takes as many arguments as the call has. NULL: there are none, or several. */
 static const struct py_signature *only_of_length(const struct py_function *function, const struct call *call)
 {
@@ -598,10 +612,7 @@ static const struct py_signature *only_of_length(const struct py_function *funct
     const Py_ssize_t given = call->nargs + call->nnames + (call->self != NULL);
     for (int i = 0; i < function->nsignatures; i++) {
         const struct py_signature *signature = &function->signatures[i];
-        int required = 0;
-        for (int k = 0; k < signature->nparams; k++)
-            required += (signature->params[k].flags & PY_OPTIONAL) == 0;
-        if (given < required || given > signature->nparams)
+        if (given < count_required(signature) || given > signature->nparams)
             continue;
         if (found != NULL)
             return NULL;
@@ -614,13 +625,17 @@ static const struct py_signature *only_of_length(const struct py_function *funct
 static void refuse_one(const struct py_function *function, const struct py_signature *signature, const struct call *call,
                        struct py_arguments *arguments)
 {
-    const int shift = call->self != NULL, allowed = signature->positional - shift;
+    const int shift = call->self != NULL, allowed = signature->positional - shift, required = count_required(signature) - shift;
     if (refuse_names(function, signature, call))
         return;
     begin(signature, arguments);
     if (!place(signature, call, arguments)) {
-        PyErr_Format(PyExc_TypeError, "%s() takes %d positional argument%s but %zd %s given", function->name, allowed,
-                     allowed == 1 ? "" : "s", call->nargs, call->nargs == 1 ? "was" : "were");
+        if (required != allowed)
+            PyErr_Format(PyExc_TypeError, "%s() takes from %d to %d positional arguments but %zd were given", function->name, required,
+                         allowed, call->nargs);
+        else
+            PyErr_Format(PyExc_TypeError, "%s() takes %d positional argument%s but %zd %s given", function->name, allowed,
+                         allowed == 1 ? "" : "s", call->nargs, call->nargs == 1 ? "was" : "were");
         return;
     }
     int at;
@@ -690,5 +705,35 @@ bool py_parse(const struct py_function *function, PyObject *self, PyObject *cons
         refuse_one(function, one, &call, ret_arguments);
     else
         refuse_all(function, &call);
+    return false;
+}
+
+bool py_parse_tuple(const struct py_function *function, PyObject *args, PyObject *keywords, struct py_arguments *ret_arguments)
+{
+    const Py_ssize_t nargs = PyTuple_GET_SIZE(args), nnames = keywords != NULL ? PyDict_GET_SIZE(keywords) : 0;
+    PyObject *names = PyTuple_New(nnames), **given = PyMem_New(PyObject *, nargs + nnames + 1), *name, *value;
+    bool ok = names != NULL && (given != NULL || PyErr_NoMemory() != NULL);
+    for (Py_ssize_t i = 0; ok && i < nargs; i++)
+        given[i] = PyTuple_GET_ITEM(args, i);
+    for (Py_ssize_t i = 0, at = 0; ok && nnames > 0 && PyDict_Next(keywords, &at, &name, &value); i++) {
+        PyTuple_SET_ITEM(names, i, Py_NewRef(name));
+        given[nargs + i] = value;
+    }
+    ok = ok && py_parse(function, NULL, given, nargs, names, ret_arguments);
+    PyMem_Free(given);
+    Py_XDECREF(names);
+    return ok;
+}
+
+bool py_accept(const struct py_function *function, PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names,
+               struct py_arguments *ret_arguments, PyObject **ret_result)
+{
+    *ret_result = NULL;
+    if (!py_parse(function, self, args, nargs, names, ret_arguments))
+        return false;
+    if (PY_LIKELY(ret_arguments->noverloaded == 0 && !py_is_mode_active()))
+        return true;
+    *ret_result = py_call_overloaded(function, ret_arguments, self, args, nargs, names);
+    py_arguments_done(ret_arguments);
     return false;
 }

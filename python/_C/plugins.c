@@ -1,8 +1,10 @@
 /* Plug-ins: shared objects are loaded, and operators that were defined at run time are called by name. */
-#include "methods.h"
+#include "add_type.h"
+#include "call.h"
+#include "errors.h"
+#include "tables.h"
 
 #include <stddef.h>
-#include <string.h>
 #include <structmember.h>
 
 /* An operator as a function, with a table as the generated functions have. */
@@ -82,7 +84,7 @@ static PyGetSetDef op_properties[] = {
 
 static PyType_Slot op_slots[] = {
     {Py_tp_doc, "An operator as a function."},
-    {Py_tp_dealloc, py_free_plain},
+    {Py_tp_dealloc, py_free_object},
     {Py_tp_repr, op_repr},
     {Py_tp_call, PyVectorcall_Call},
     {Py_tp_members, op_members},

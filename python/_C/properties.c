@@ -1,8 +1,13 @@
 /* Attributes of Tensor that are no methods. Each goes through one gate, which hands tensors of types with a __torch_function__ of their own over to it. */
-#include "graph.h"
-#include "methods.h"
-
-#include <string.h>
+#include "device.h"
+#include "dtype.h"
+#include "errors.h"
+#include "gil.h"
+#include "node.h"
+#include "override.h"
+#include "scalar.h"
+#include "size.h"
+#include "tables.h"
 #include "gradus/ops/conj.h"
 #include "gradus/ops/copy.h"
 #include "gradus/ops/imag.h"

@@ -1,8 +1,9 @@
 /* Numbers between Python and the library, and Tensor as a number: bool(t), int(t), float(t), t.item(). */
-#include "methods.h"
+#include "scalar.h"
+#include "errors.h"
+#include "override.h"
+#include "tensor_slots.h"
 #include "gradus/transform.h"
-
-#include <string.h>
 
 /* ---- From Python ---------------------------------------------------------------------------------------------------------------- */
 
@@ -177,6 +178,33 @@ void py_refuse_element(const char *function, const char *name, PyObject *object,
     PyErr_Format(PyExc_TypeError,
                  "%s(): argument '%s' failed to unpack the object at pos %zd with error \"type must be tuple of ints,but got %s\"",
                  function, name, at + 1, Py_TYPE(object)->tp_name);
+}
+
+bool py_as_dims(const char *function, const char *name, PyObject *object, int64_t *ret_values, int64_t *ret_n)
+{
+    if (!PyTuple_Check(object) && !PyList_Check(object)) {
+        PyErr_Format(PyExc_TypeError, "%s(): argument '%s' must be tuple of ints, not %s", function, name, Py_TYPE(object)->tp_name);
+        return false;
+    }
+    const Py_ssize_t n = PySequence_Size(object);
+    if (n > GRD_MAX_DIMS) {
+        PyErr_Format(PyExc_ValueError, "%s(): argument '%s' has %zd entries, the limit is %d", function, name, n, GRD_MAX_DIMS);
+        return false;
+    }
+    for (Py_ssize_t i = 0; i < n; i++) {
+        PyObject *item = PySequence_GetItem(object, i);
+        const int is_int = item != NULL ? py_as_element(item, i, &ret_values[i]) : -1;
+        if (is_int == 0 && i > 0)
+            py_refuse_element(function, name, item, i);
+        else if (is_int == 0)
+            PyErr_Format(PyExc_TypeError, "%s(): argument '%s' must be tuple of ints, but found element of type %s at pos %zd", function,
+                         name, Py_TYPE(item)->tp_name, i);
+        Py_XDECREF(item);
+        if (is_int <= 0)
+            return false;
+    }
+    *ret_n = n;
+    return true;
 }
 
 /* ---- To Python ------------------------------------------------------------------------------------------------------------------ */

@@ -1,5 +1,8 @@
 /* torch.Size: a tuple of ints that knows how many elements it spans. The size of the ragged dimension of a nested tensor is no int, but a gradus.SymInt. */
-#include "methods.h"
+#include "size.h"
+#include "add_type.h"
+#include "scalar.h"
+#include "tables.h"
 
 static PyTypeObject *size_type;
 

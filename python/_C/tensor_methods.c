@@ -1,5 +1,13 @@
 /* The table of hand-written methods of Tensor, and those that only look at a tensor. What computes is generated from the schema. */
-#include "methods.h"
+#include "tensor_methods.h"
+#include "dtype.h"
+#include "errors.h"
+#include "gil.h"
+#include "override.h"
+#include "scalar.h"
+#include "size.h"
+#include "tables.h"
+#include "tensor_slots.h"
 #include "gradus/ops/flip.h"
 
 #define SELF                                                                                                                               \
@@ -231,12 +239,6 @@ static PyObject *tensor_reversed(PyObject *self, PyObject *Py_UNUSED(none))
         return itself(self, NULL);
     grd_scope scope = grd_scope_open();
     return py_take(scope, grd_flip(t, grd_dims(0)));
-}
-
-/* Tensors are different keys, whatever their elements. */
-Py_hash_t py_tensor_hash(PyObject *self)
-{
-    return PyBaseObject_Type.tp_hash(self);
 }
 
 /* ---- Gradients -------------------------------------------------------------------------------------------------------------------- */

@@ -1,5 +1,6 @@
 /* Dual tensors, batch tensors and their levels, on which derivatives of functions and vmap are built. The functions themselves are in gradus.func and gradus.autograd.forward_ad. */
-#include "graph.h"
+#include "tables.h"
+#include "tensor_object.h"
 #include "gradus/transform.h"
 
 static PyObject *enter_dual_level(PyObject *module, PyObject *nothing)
@@ -127,7 +128,7 @@ static PyObject *unbatch(PyObject *module, PyObject *const *args, Py_ssize_t nar
     return change_batch("_unbatch", grd_unbatch, args, nargs);
 }
 
-static PyMethodDef functions[] = {
+PyMethodDef py_transform_functions[] = {
     {"_enter_dual_level", enter_dual_level, METH_NOARGS,
      PyDoc_STR("_enter_dual_level($module, /)\n--\n\nBegins the level of this thread.")},
     {"_exit_dual_level", exit_dual_level, METH_NOARGS, PyDoc_STR("_exit_dual_level($module, /)\n--\n\nEnds it, and with it all tangents.")},
@@ -149,8 +150,3 @@ static PyMethodDef functions[] = {
      PyDoc_STR("_unbatch($module, tensor, dim=0, /)\n--\n\nThe tensor of all elements of the batch, along a dimension.")},
     {0},
 };
-
-bool py_add_transforms(PyObject *module)
-{
-    return PyModule_AddFunctions(module, functions) == 0;
-}
