@@ -1,7 +1,8 @@
-/* Arithmetic and comparison with operators: x + y, 2 ** x, x < y, x += y.
+/* Arithmetic and comparison operators: x + y, 2 ** x, x < y, x += y.
  *
- * Two Tensors, or one and a number, go straight to the library. What neither side of the library knows gives NotImplemented, so that the other
- * operand's class has its turn; a subclass with a __torch_function__ of its own gets it through the function of that name. */
+ * Two Tensors, or a Tensor and a number, go to the library without the argument parser. An operand that is neither a tensor nor a number gives
+ * NotImplemented, so that Python asks the other operand's class. For a class with a __torch_function__ the operator is a call of the method that
+ * PyTorch names for it. */
 #include "call.h"
 #include "errors.h"
 #include "override.h"
@@ -33,10 +34,10 @@
 #include "gradus/ops/sub.h"
 
 struct operation {
-    const char *forward, *reversed, *named_inplace; /* the methods of which __torch_function__ is told, as PyTorch names them */
+    const char *forward, *reversed, *named_inplace; /* names of methods, which __torch_function__ gets; as in PyTorch */
     grd_tensor *(*call)(grd_tensor *a, grd_tensor *b);
-    grd_tensor *(*inplace)(grd_tensor *self, grd_tensor *other); /* NULL: none */
-    bool tensors;                                                /* numbers are no operands */
+    grd_tensor *(*inplace)(grd_tensor *self, grd_tensor *other); /* NULL: there is no in-place operator */
+    bool tensors;                                                /* operands must be tensors */
 };
 
 /* ---- Operands ------------------------------------------------------------------------------------------------------------- */
@@ -57,7 +58,7 @@ static enum operand number_operand(PyObject *object, grd_tensor **ret_tensor)
     return OPERAND_KNOWN;
 }
 
-/* An operand as a tensor: its own, or a number's, which is pooled. */
+/* Converts an operand: to its own tensor, or to a pooled 0-d tensor of a number. */
 static inline enum operand operand(PyObject *object, bool tensors, grd_tensor **ret_tensor)
 {
     if (PY_LIKELY(py_is_exact_no_mode(object))) {
@@ -75,7 +76,8 @@ static inline enum operand operand(PyObject *object, bool tensors, grd_tensor **
     return tensors ? OPERAND_UNKNOWN : number_operand(object, ret_tensor);
 }
 
-/* The method that PyTorch names for the operator; where the tensor is on the right, the reversed one. */
+/* Calls __torch_function__ with the method that PyTorch names for the operator. If only the right operand is a tensor, that is its reversed
+ * method. */
 static PyObject *overloaded(const struct operation *operation, PyObject *a, PyObject *b)
 {
     return py_is_tensor(a) ? py_override(a, operation->forward, &b, 1, NULL) : py_override(b, operation->reversed, &a, 1, NULL);
@@ -188,7 +190,7 @@ PyObject *py_number_add(PyObject *a, PyObject *b)
     return binary(&adding, a, b);
 }
 
-/* True if a is a tensor or the call belongs to a class or a mode: then no other operator with exchanged operands serves. */
+/* True if `a` is a tensor, or if a class or a mode takes over the call. Otherwise `a` is a number, and an operator for exchanged operands serves. */
 static bool is_forward(PyObject *a, PyObject *b)
 {
     return PY_LIKELY(py_is_tensor(a)) || py_is_overloaded(a) || py_is_overloaded(b);
@@ -204,7 +206,7 @@ PyObject *py_number_multiply(PyObject *a, PyObject *b)
     return binary(&multiplying, a, b);
 }
 
-/* A number over a tensor is the reciprocal times the number, as in PyTorch: so that both give the same bits. */
+/* Computes number / tensor as reciprocal(tensor) * number, as PyTorch does, so that both give the same bits. */
 PyObject *py_number_true_divide(PyObject *a, PyObject *b)
 {
     if (is_forward(a, b))

@@ -1,4 +1,4 @@
-/* Making tensors of what Python has: torch.tensor, as_tensor, asarray. Tensor(…) as a class is in legacy.c. */
+/* Tensors from Python's data: torch.tensor, as_tensor and asarray. The class call Tensor(…) is in legacy_tensor.c. */
 #include "as_tensor.h"
 #include "buffer.h"
 #include "device.h"
@@ -7,6 +7,7 @@
 #include "errors.h"
 #include "from_sequence.h"
 #include "override.h"
+#include "parse.h"
 #include "storage.h"
 #include "tables.h"
 #include "tensor_methods.h"
@@ -22,15 +23,15 @@ static grd_tensor *copied(grd_tensor *t, grd_dtype dtype, grd_device device)
     return grd_ok() ? t : NULL;
 }
 
-/* What the three functions are told beside the data. */
+/* What a call asks for besides the data. */
 struct wish {
     grd_dtype dtype;
     grd_device device;
-    int copy; /* -1: where it is needed, 0: never, 1: always */
+    int copy; /* -1: if needed, 0: never, 1: always */
     bool requires_grad;
 };
 
-/* A new tensor on its device, a leaf. */
+/* Moves a new tensor to its device, sets requires_grad and returns its object. NULL or a pending error raises. */
 static PyObject *finish(grd_scope scope, grd_tensor *t, const struct wish *wish)
 {
     if (t != NULL && wish->device.type != GRD_DEVICE_NONE)
@@ -93,7 +94,8 @@ PyObject *py_method_new_tensor(PyObject *self, PyObject *const *args, Py_ssize_t
 
 /* ---- torch.as_tensor and torch.asarray ------------------------------------------------------------------------------------------------------------ */
 
-/* `t` shows memory of somebody else, or is the tensor that was given. */
+/* Converts `t`, which is the given tensor or lies over the given object's memory. ValueError if it must not be copied but the dtype or device
+ * differs. */
 static grd_tensor *fitted(grd_tensor *t, const struct wish *wish)
 {
     const grd_dtype dtype = grd_tensor_dtype(t);
@@ -136,7 +138,8 @@ static grd_tensor *fitted_buffer(PyObject *object, const struct wish *wish)
 {
     const grd_dtype dtype = wish->dtype == GRD_DTYPE_NONE ? grd_default_dtype() : wish->dtype;
     const grd_tensor *storage = py_storage_bytes(object);
-    const bool empty_storage = storage != NULL && grd_numel(storage) == 0; /* an empty buffer of any other object is refused */
+    const bool empty_storage =
+        storage != NULL && grd_numel(storage) == 0; /* py_over_buffer refuses empty buffers, but an empty storage is allowed */
     grd_tensor *t = empty_storage ? grd_empty(grd_dims(0), .dtype = dtype) : py_over_buffer(object, dtype, -1, 0);
     return t != NULL ? fitted(t, wish) : NULL;
 }
@@ -189,7 +192,7 @@ static PyObject *asarray(PyObject *Py_UNUSED(module), PyObject *const *args, Py_
     py_arguments_done(&arguments);
     const grd_scope scope = grd_scope_open();
     if (py_is_tensor(object)) {
-        /* The history stays, unless the caller decides on gradients. */
+        /* The result keeps its history unless requires_grad= is given. */
         grd_tensor *t = fitted(py_tensor_of(object), &wish);
         if (t != NULL && decides_on_grad && grd_requires_grad(t) != (wish.requires_grad))
             t = grd_set_requires_grad(grd_detach(t), wish.requires_grad);
@@ -204,15 +207,17 @@ static PyObject *asarray(PyObject *Py_UNUSED(module), PyObject *const *args, Py_
 }
 
 PyMethodDef py_as_tensor_functions[] = {
-    {"tensor", (PyCFunction)(void (*)(void))new_tensor, METH_FASTCALL | METH_KEYWORDS,
-     "tensor(data, *, dtype=None, device=None, requires_grad=False, pin_memory=False)\n--\n\n"
-     "A new tensor with a copy of data: numbers, nested sequences, arrays. It is a leaf."},
-    {"as_tensor", (PyCFunction)(void (*)(void))as_tensor, METH_FASTCALL | METH_KEYWORDS,
-     "as_tensor(data, dtype=None, device=None)\n--\n\n"
-     "data as a tensor: itself or over its memory where dtype and device allow that, a copy otherwise. The history of a tensor stays."},
-    {"asarray", (PyCFunction)(void (*)(void))asarray, METH_FASTCALL | METH_KEYWORDS,
-     "asarray(obj, *, dtype=None, device=None, copy=None, requires_grad=False)\n--\n\n"
-     "obj as a tensor: a tensor, an array, something with DLPack or with a buffer, which share their memory where that is possible, or a "
-     "sequence."},
+    PY_ENTRY("tensor", new_tensor,
+             "tensor(data, *, dtype=None, device=None, requires_grad=False, pin_memory=False)\n--\n\n"
+             "A new tensor with a copy of data: numbers, nested sequences, arrays. It is a leaf."),
+    PY_ENTRY(
+        "as_tensor", as_tensor,
+        "as_tensor(data, dtype=None, device=None)\n--\n\n"
+        "data as a tensor: itself or over its memory where dtype and device allow that, a copy otherwise. The history of a tensor stays."),
+    PY_ENTRY("asarray", asarray,
+             "asarray(obj, *, dtype=None, device=None, copy=None, requires_grad=False)\n--\n\n"
+             "obj as a tensor: a tensor, an array, something with DLPack or with a buffer, which share their memory where that is "
+             "possible, or a "
+             "sequence."),
     {0},
 };

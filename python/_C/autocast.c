@@ -1,9 +1,9 @@
-/* Autocast's settings of the thread, for the cpu. Other devices, and the context manager: gradus/amp/autocast_mode.py. */
+/* Autocast's settings of this thread for the cpu. Other devices and the context manager are in gradus/amp/autocast_mode.py. */
 #include "dtype.h"
 #include "errors.h"
 #include "tables.h"
 
-/* How many contexts the thread is in; the cache goes with the outermost. */
+/* How many autocast contexts the thread is in; leaving the outermost one clears the cache (autocast_mode.py). */
 static _Thread_local int nesting;
 
 static PyObject *is_enabled(PyObject *module, PyObject *nothing)
@@ -27,7 +27,7 @@ static PyObject *get_dtype(PyObject *module, PyObject *nothing)
 {
     (void)module;
     (void)nothing;
-    return Py_NewRef(py_dtype(grd_autocast_dtype()));
+    return py_dtype(grd_autocast_dtype());
 }
 
 static PyObject *set_dtype(PyObject *module, PyObject *value)

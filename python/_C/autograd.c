@@ -1,28 +1,24 @@
-/* backward() and grad(), and what the garbage collector sees of a graph.
+/* backward() and grad().
  *
- * While the engine runs the interpreter is free for other threads. The tensors of a call are kept meanwhile: so the collector, which looks only at
- * graphs whose tensor has no other owner, does not look at one that is being run. */
+ * The engine runs without the GIL. The tensors of a call are owned meanwhile, so they have another owner than their objects. The garbage collector
+ * visits only graphs of tensors with one owner (node.c), so it never visits a graph that is running. */
 #include "gil.h"
 #include "hooks.h"
 #include "override.h"
+#include "parse.h"
 #include "tables.h"
 #include "gradus/ops/zeros_like.h"
 
 /* ---- Arguments ------------------------------------------------------------------------------------------------------------ */
-static bool is_given(PyObject *object)
-{
-    return object != NULL && object != Py_None;
-}
-
-/* A flag; left out or None it is `otherwise`. False with an exception. */
+/* Reads a flag by its truth value; it is `otherwise` if it was left out or is None. False with an exception. */
 static bool read_flag(PyObject *object, bool otherwise, bool *ret_flag)
 {
-    const int truth = is_given(object) ? PyObject_IsTrue(object) : otherwise;
+    const int truth = py_is_given(object) ? PyObject_IsTrue(object) : otherwise;
     *ret_flag = truth > 0;
     return truth >= 0;
 }
 
-/* Tensors of a call, kept. */
+/* The tensors of a call, owned. */
 struct tensors {
     grd_tensor **data;
     Py_ssize_t n;
@@ -51,12 +47,12 @@ static bool add_tensor(struct tensors *tensors, PyObject *object, bool optional,
     return true;
 }
 
-/* One tensor or a sequence of them; `optional`: some may be None. To be given up with tensors_done, on failure (false) too. */
+/* Reads one tensor or a sequence of tensors; `optional`: None may stand for one. tensors_done must follow, also on failure (false). */
 static bool read_tensors(PyObject *object, bool optional, const char *what, struct tensors *ret_tensors)
 {
     ret_tensors->data = ret_tensors->inline_data;
     ret_tensors->n = 0;
-    if (!is_given(object))
+    if (!py_is_given(object))
         return true;
     if (py_is_tensor(object))
         return add_tensor(ret_tensors, object, optional, what);
@@ -98,13 +94,13 @@ static bool warn_of_cycle(void)
                1) == 0;
 }
 
-/* The whole of a call. Absent objects are NULL. */
+/* Runs backward. An argument that was left out is NULL. */
 static PyObject *run_backward(PyObject *outputs, PyObject *grads, PyObject *retain, PyObject *create, PyObject *inputs)
 {
     struct tensors roots, gradients = {.n = 0}, leaves = {.n = 0};
     grd_backward_options options = {0};
     PyObject *result = NULL;
-    const bool restricted = is_given(inputs), given = is_given(grads);
+    const bool restricted = py_is_given(inputs), given = py_is_given(grads);
     gradients.data = gradients.inline_data;
     leaves.data = leaves.inline_data;
     if (read_tensors(outputs, false, "tensors must be a Tensor or a sequence of Tensors", &roots) &&
@@ -128,7 +124,7 @@ static PyObject *run_backward(PyObject *outputs, PyObject *grads, PyObject *reta
     return result;
 }
 
-/* loss.backward() */
+/* loss.backward() without arguments. */
 static PyObject *run_backward_alone(PyObject *self)
 {
     grd_tensor *loss = grd_keep(py_tensor_of(self));
@@ -183,17 +179,17 @@ static PyObject *autograd_backward(PyObject *Py_UNUSED(module), PyObject *const 
         return NULL;
     PyObject *const *given = arguments.objects;
     PyObject *result = NULL;
-    if (is_given(given[1]) && is_given(given[4]))
+    if (py_is_given(given[1]) && py_is_given(given[4]))
         PyErr_SetString(PyExc_RuntimeError, "'grad_tensors' and 'grad_variables' (deprecated) arguments both passed to backward(). "
                                             "Please only use 'grad_tensors'.");
     else
-        result = run_backward(given[0], is_given(given[4]) ? given[4] : given[1], given[2], given[3], given[5]);
+        result = run_backward(given[0], py_is_given(given[4]) ? given[4] : given[1], given[2], given[3], given[5]);
     py_arguments_done(&arguments);
     return result;
 }
 
 /* ---- grad ------------------------------------------------------------------------------------------------------------------------ */
-/* Zeros for inputs that were not used. */
+/* Writes zeros for inputs that were not used. */
 static void materialize(const struct tensors *inputs, grd_tensor **grads, bool requires_grad)
 {
     for (Py_ssize_t i = 0; i < inputs->n; i++)
@@ -235,7 +231,7 @@ enum {
     GRAD_PARAMS
 };
 
-/* The flags of grad. False with an exception. */
+/* Reads the flags of grad(). False with an exception. */
 static bool read_grad_options(PyObject *const *values, grd_backward_options *ret_options, bool *ret_zeros)
 {
     bool only_inputs;
@@ -256,7 +252,7 @@ static bool read_grad_options(PyObject *const *values, grd_backward_options *ret
                         1) == 0;
 }
 
-/* With gradients of the outputs for all elements of a batch, by vmap. */
+/* grad(is_grads_batched=True): grad_outputs has the gradients of a batch in dimension 0, and vmap runs grad for each. */
 static PyObject *grad_of_batch(PyObject *const *values, const grd_backward_options *options, bool zeros)
 {
     PyObject *batching = PyImport_ImportModule("gradus.func.batching"), *grads = values[GRAD_OUTPUTS];
@@ -282,7 +278,7 @@ static const struct py_param grad_params[] = {
 static const struct py_signature grad_signature = {.params = grad_params, .nparams = GRAD_PARAMS, .positional = GRAD_PARAMS};
 static const struct py_function grad_function = {.name = "grad", .signatures = &grad_signature, .nsignatures = 1};
 
-/* True if a tensor, or one of a sequence, has a class that takes over calls. */
+/* True if an object, or an item of a tuple or list, has a class with a __torch_function__. */
 static bool takes_over(PyObject *given)
 {
     if (!PyTuple_Check(given) && !PyList_Check(given))
@@ -293,7 +289,7 @@ static bool takes_over(PyObject *given)
     return false;
 }
 
-/* Calls __torch_function__ of the classes of outputs and inputs for grad. */
+/* Calls __torch_function__ of the classes of outputs and inputs for grad(). */
 static PyObject *hand_over_grad(PyObject *const *values)
 {
     PyObject *result = NULL, *package = PyImport_ImportModule("gradus.overrides");
@@ -312,7 +308,7 @@ static PyObject *hand_over_grad(PyObject *const *values)
     return result;
 }
 
-/* Reads outputs, inputs and their gradients, and runs grad. */
+/* Reads the tensors of a call and runs grad. */
 static PyObject *grad_of(PyObject *outputs, PyObject *inputs, PyObject *grad_outputs, grd_backward_options *options, bool zeros)
 {
     struct tensors roots, leaves = {.n = 0}, grads = {.n = 0};
@@ -322,7 +318,7 @@ static PyObject *grad_of(PyObject *outputs, PyObject *inputs, PyObject *grad_out
     if (read_tensors(outputs, false, "outputs must be a Tensor or a sequence of Tensors", &roots) &&
         read_tensors(inputs, false, "inputs must be a Tensor or a sequence of Tensors", &leaves) &&
         read_tensors(grad_outputs, true, "gradients can be either Tensors or None", &grads)) {
-        if (is_given(grad_outputs))
+        if (py_is_given(grad_outputs))
             options->grad_outputs = list_of(&grads);
         result = run_grad(&roots, &leaves, options, zeros);
     }
@@ -355,7 +351,7 @@ static PyObject *autograd_grad(PyObject *Py_UNUSED(module), PyObject *const *arg
     return result;
 }
 
-/* grad(outputs, inputs, grad_outputs, allow_unused=True), but without the hooks on the inputs. */
+/* grad(outputs, inputs, grad_outputs, allow_unused=True) that does not run the hooks of the inputs. */
 static PyObject *grad_unhooked(PyObject *Py_UNUSED(module), PyObject *const *args, Py_ssize_t nargs)
 {
     grd_backward_options options = {.allow_unused = true, .unhooked_inputs = true};
@@ -367,16 +363,16 @@ static PyObject *grad_unhooked(PyObject *Py_UNUSED(module), PyObject *const *arg
 /* ---- The module -------------------------------------------------------------------------------------------------------------------------- */
 
 PyMethodDef py_tensor_autograd_methods[] = {
-    {"backward", (PyCFunction)(void (*)(void))tensor_backward, METH_FASTCALL | METH_KEYWORDS,
-     PyDoc_STR("backward($self, /, gradient=None, retain_graph=None, create_graph=False, inputs=None)\n--\n\n"
-               "Computes the gradient of the tensor with respect to the leaves of its graph, and adds it to their .grad.")},
-    {"register_hook", (PyCFunction)(void (*)(void))py_tensor_register_hook, METH_FASTCALL | METH_KEYWORDS,
-     PyDoc_STR(
-         "register_hook($self, /, hook)\n--\n\n"
-         "Calls hook(grad) when the gradient of the tensor is computed; a tensor it returns replaces it. Returns a handle with remove().")},
-    {"register_post_accumulate_grad_hook", (PyCFunction)(void (*)(void))py_tensor_register_accumulated, METH_FASTCALL | METH_KEYWORDS,
-     PyDoc_STR("register_post_accumulate_grad_hook($self, /, hook)\n--\n\n"
-               "Calls hook(tensor) after a gradient was added to the .grad of this leaf. Returns a handle with remove().")},
+    PY_ENTRY("backward", tensor_backward,
+             PyDoc_STR("backward($self, /, gradient=None, retain_graph=None, create_graph=False, inputs=None)\n--\n\n"
+                       "Computes the gradient of the tensor with respect to the leaves of its graph, and adds it to their .grad.")),
+    PY_ENTRY("register_hook", py_tensor_register_hook,
+             PyDoc_STR("register_hook($self, /, hook)\n--\n\n"
+                       "Calls hook(grad) when the gradient of the tensor is computed; a tensor it returns replaces it. Returns a handle "
+                       "with remove().")),
+    PY_ENTRY("register_post_accumulate_grad_hook", py_tensor_register_accumulated,
+             PyDoc_STR("register_post_accumulate_grad_hook($self, /, hook)\n--\n\n"
+                       "Calls hook(tensor) after a gradient was added to the .grad of this leaf. Returns a handle with remove().")),
     {"retain_grad", py_tensor_retain_grad, METH_NOARGS,
      PyDoc_STR("retain_grad($self, /)\n--\n\nGives the tensor a .grad in backward(), although it is no leaf. Of no effect for leaves.")},
     {0},
@@ -388,20 +384,22 @@ static PyMethodDef functions[] = {
     {0},
 };
 
-/* Functions of gradus.autograd, whose names there are others' here. */
+/* Functions of gradus.autograd. In gradus._C other functions have these names. */
 static PyMethodDef public_functions[] = {
-    {"backward", (PyCFunction)(void (*)(void))autograd_backward, METH_FASTCALL | METH_KEYWORDS,
-     PyDoc_STR("backward(tensors, grad_tensors=None, retain_graph=None, create_graph=False, grad_variables=None, "
-               "inputs=None)\n--\n\n"
-               "Computes the sum of the gradients of the tensors with respect to the leaves of their graph, and adds it to their .grad.")},
-    {"grad", (PyCFunction)(void (*)(void))autograd_grad, METH_FASTCALL | METH_KEYWORDS,
-     PyDoc_STR("grad(outputs, inputs, grad_outputs=None, retain_graph=None, create_graph=False, only_inputs=True, "
-               "allow_unused=None, is_grads_batched=False, materialize_grads=False)\n--\n\n"
-               "Computes and returns the sum of the gradients of the outputs with respect to the inputs.")},
+    PY_ENTRY(
+        "backward", autograd_backward,
+        PyDoc_STR(
+            "backward(tensors, grad_tensors=None, retain_graph=None, create_graph=False, grad_variables=None, "
+            "inputs=None)\n--\n\n"
+            "Computes the sum of the gradients of the tensors with respect to the leaves of their graph, and adds it to their .grad.")),
+    PY_ENTRY("grad", autograd_grad,
+             PyDoc_STR("grad(outputs, inputs, grad_outputs=None, retain_graph=None, create_graph=False, only_inputs=True, "
+                       "allow_unused=None, is_grads_batched=False, materialize_grads=False)\n--\n\n"
+                       "Computes and returns the sum of the gradients of the outputs with respect to the inputs.")),
     {0},
 };
 
-/* Adds the functions of gradus.autograd as _autograd_NAME. False with an exception. */
+/* Adds the functions of gradus.autograd to the module as _autograd_NAME. */
 static bool add_public_functions(PyObject *module)
 {
     PyObject *home = PyUnicode_FromString("gradus.autograd");

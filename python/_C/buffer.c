@@ -1,11 +1,12 @@
-/* Memory that crosses the border: tensors over the memory of other objects, and the memory of tensors as buffers. Nothing is copied here.
+/* Memory shared without copying: tensors over the memory of other objects (the array interface, the buffer protocol), and tensors as buffers.
  *
- * Memory of others is kept alive by a reference that goes with the last tensor over it; memory of a tensor by a detached tensor that goes with the
- * buffer, so that nobody can grow the storage meanwhile. */
+ * A tensor over memory of another object owns a reference of that object. A buffer of a tensor owns a detached tensor, so that the storage cannot be
+ * resized while the buffer is in use. */
 #include "buffer.h"
 #include "errors.h"
 #include "gil.h"
 #include "override.h"
+#include "parse.h"
 #include "scalar.h"
 #include "tables.h"
 #include "tensor_slots.h"
@@ -13,7 +14,7 @@
 
 /* ---- Over memory with any strides ------------------------------------------------------------------------------------------------------------ */
 
-/* The lowest element that strided sizes reach, and how many there are from it to the highest; false when their bytes do not fit. */
+/* Computes the lowest element that strided sizes reach, and the number of elements from it to the highest. False if their bytes overflow int64. */
 static bool reach(grd_dims sizes, grd_dims strides, int64_t itemsize, int64_t *ret_lowest, int64_t *ret_count)
 {
     int64_t ends[2] = {0, 0}, extent, bytes;
@@ -30,7 +31,7 @@ static bool reach(grd_dims sizes, grd_dims strides, int64_t itemsize, int64_t *r
            !__builtin_mul_overflow(*ret_count, itemsize, &bytes);
 }
 
-/* The storage begins with the lowest element that the strides reach. */
+/* The storage begins at the lowest element that the strides reach. */
 grd_tensor *py_over_memory(void *data, grd_dims sizes, grd_dims strides, grd_dtype dtype, void (*release)(void *context), void *context)
 {
     int64_t lowest, count;
@@ -48,6 +49,15 @@ grd_tensor *py_over_memory(void *data, grd_dims sizes, grd_dims strides, grd_dty
     return NULL;
 }
 
+void py_contiguous_strides(grd_dims sizes, int64_t unit, int64_t *ret_strides)
+{
+    for (int64_t i = sizes.n - 1; i >= 0; i--) {
+        ret_strides[i] = unit;
+        if (__builtin_mul_overflow(unit, sizes.data[i], &unit))
+            unit = 0;
+    }
+}
+
 bool py_warn_not_writable(const char *what)
 {
     return PyErr_WarnFormat(
@@ -60,7 +70,7 @@ bool py_warn_not_writable(const char *what)
 
 /* ---- The array interface -------------------------------------------------------------------------------------------------------------------------- */
 
-/* What __array_struct__ points to: the C form of NumPy's array interface, version 2. */
+/* The struct that __array_struct__ points to: the C form of NumPy's array interface, version 2. */
 struct array_struct {
     int two, ndim;
     char kind;
@@ -72,14 +82,14 @@ struct array_struct {
 
 enum { ARRAY_NATIVE = 0x200, ARRAY_WRITABLE = 0x400 };
 
-/* Memory as both forms describe it; strides are in bytes. */
+/* The memory of an array, read from __array_struct__ or __array_interface__. Strides are in bytes. */
 struct array {
     int64_t ndim, sizes[GRD_MAX_DIMS], strides[GRD_MAX_DIMS];
     char kind;
     int64_t itemsize;
     bool native, writable;
     void *data;
-    PyObject *owner; /* keeps the memory */
+    PyObject *owner; /* borrowed; keeps the memory alive */
 };
 
 bool py_is_array(PyObject *object)
@@ -113,7 +123,7 @@ static bool too_many_dims(int64_t ndim)
     return true;
 }
 
-/* The capsule, which keeps the memory of scalars, too. */
+/* Reads the struct in a capsule. The owner is the capsule: for a scalar nothing else keeps the memory alive. */
 static bool read_struct(PyObject *capsule, struct array *ret_array)
 {
     const struct array_struct *s = PyCapsule_CheckExact(capsule) ? PyCapsule_GetPointer(capsule, NULL) : NULL;
@@ -166,7 +176,7 @@ static bool read_pointer(PyObject *pair, struct array *a)
 
 static bool read_geometry(PyObject *shape, PyObject *strides, struct array *a)
 {
-    int64_t n = 0, stride = a->itemsize;
+    int64_t n = 0;
     if (shape == NULL || !py_as_dims("__array_interface__", "shape", shape, a->sizes, &a->ndim))
         return false;
     if (strides != NULL && strides != Py_None) {
@@ -177,11 +187,7 @@ static bool read_geometry(PyObject *shape, PyObject *strides, struct array *a)
         PyErr_SetString(PyExc_ValueError, "'shape' and 'strides' of __array_interface__ are of different lengths");
         return false;
     }
-    for (int64_t i = a->ndim - 1; i >= 0; i--) {
-        a->strides[i] = stride;
-        if (__builtin_mul_overflow(stride, a->sizes[i], &stride))
-            stride = 0; /* refused with the sizes */
-    }
+    py_contiguous_strides(grd_dims_from(a->sizes, a->ndim), a->itemsize, a->strides);
     return true;
 }
 
@@ -268,7 +274,7 @@ static void release_buffer(void *context)
     PyGILState_Release(state);
 }
 
-/* How many elements of the buffer are meant; -1 with ValueError. */
+/* Returns how many elements of the buffer the tensor has; -1 with ValueError. */
 static int64_t count_elements(const Py_buffer *view, int64_t itemsize, Py_ssize_t count, Py_ssize_t offset)
 {
     const long long length = view->len, wanted = count, start = offset, size = itemsize;
@@ -327,7 +333,7 @@ grd_tensor *py_over_buffer(PyObject *object, grd_dtype dtype, Py_ssize_t count, 
 
 /* ---- Tensors as buffers ------------------------------------------------------------------------------------------------------------------------------ */
 
-/* As the struct module writes them; NULL where it knows no such type. */
+/* Returns the format of a dtype as the struct module writes it; NULL if there is none. */
 static const char *format_of(grd_dtype dtype)
 {
     static const char *const formats[GRD_DTYPE_COUNT] = {
@@ -354,13 +360,13 @@ bool py_has_buffer_format(grd_dtype dtype)
     return format_of(dtype) != NULL;
 }
 
-/* What a buffer keeps of its tensor. */
+/* What a buffer owns of its tensor. */
 struct exported {
     grd_tensor *tensor;
     Py_ssize_t dims[];
 };
 
-/* In Fortran's order, the first dimension innermost. */
+/* True if the tensor is contiguous in column-major order (Fortran's): the first dimension has stride 1. */
 static bool is_column_major(const grd_tensor *t)
 {
     const grd_dims sizes = grd_sizes(t), strides = grd_strides(t);
@@ -378,7 +384,7 @@ static bool wants(int flags, int wish)
     return (flags & wish) == wish;
 }
 
-/* True if the elements lie as the consumer wants them. */
+/* True if the tensor has the contiguity that the flags of the buffer request ask for. */
 static bool lies_as_wanted(const grd_tensor *t, int flags)
 {
     const bool rows = grd_is_contiguous(t), columns = is_column_major(t);
@@ -411,7 +417,7 @@ int py_tensor_get_buffer(PyObject *self, Py_buffer *view, int flags)
 {
     grd_tensor *t = py_tensor_of(self);
     view->obj = NULL;
-    if (PY_UNLIKELY(py_is_overloaded(self))) { /* NumPy calls __array__ then, which asks */
+    if (PY_UNLIKELY(py_is_overloaded(self))) { /* NumPy calls __array__ after this error, which asks the __torch_function__ */
         PyErr_SetString(PyExc_BufferError, "the class of the tensor, or a mode, takes calls over: its memory is not read behind its back");
         return -1;
     }
@@ -489,8 +495,8 @@ static PyObject *frombuffer(PyObject *Py_UNUSED(module), PyObject *const *args, 
 }
 
 PyMethodDef py_buffer_functions[] = {
-    {"frombuffer", (PyCFunction)(void (*)(void))frombuffer, METH_FASTCALL | METH_KEYWORDS,
-     "frombuffer(buffer, *, dtype, count=-1, offset=0, requires_grad=False)\n--\n\n"
-     "A 1-d tensor over the memory of an object with the buffer protocol, which it keeps alive."},
+    PY_ENTRY("frombuffer", frombuffer,
+             "frombuffer(buffer, *, dtype, count=-1, offset=0, requires_grad=False)\n--\n\n"
+             "A 1-d tensor over the memory of an object with the buffer protocol, which it keeps alive."),
     {0},
 };

@@ -1,18 +1,19 @@
-/* What a generated function does: a short cut for plain tensors, otherwise arguments are parsed, the operator is called with generic values, and
- * its results become objects. */
+/* What a generated function does: it calls the operator directly for one or two Tensors; otherwise it parses the arguments, calls the operator with
+ * generic values, and wraps the results. */
 #include "call.h"
 #include "device.h"
 #include "dtype.h"
 #include "errors.h"
 #include "gil.h"
 #include "override.h"
+#include "parse.h"
 
 #include <structmember.h>
 #include <structseq.h>
 
 /* ---- With the interpreter going on ---------------------------------------------------------------------------------------- */
 
-/* No more than PY_MUCH, so that a sum of a few does not overflow. */
+/* Returns the number of elements, at most PY_MUCH so that a sum of several does not overflow. */
 static inline int64_t elements_of(const grd_tensor *t)
 {
     const int64_t n = grd_numel(t);
@@ -23,7 +24,7 @@ grd_tensor *py_call_unary(grd_tensor *(*call)(grd_tensor *), grd_tensor *x)
 {
     if (PY_LIKELY(grd_numel(x) < PY_MUCH))
         return call(x);
-    grd_keep(x); /* other threads may let go of the object meanwhile */
+    grd_keep(x); /* another thread may drop the object meanwhile */
     PyThreadState *state = py_begin_work();
     grd_tensor *result = call(x);
     py_end_work(state);
@@ -45,7 +46,7 @@ grd_tensor *py_call_binary(grd_tensor *(*call)(grd_tensor *, grd_tensor *), grd_
     return result;
 }
 
-/* Elements that a call reads, or makes where it reads none. */
+/* Returns the number of elements that a call reads, or creates if it reads none; at least PY_MUCH counts as much work. */
 static int64_t work_of(const struct py_arguments *arguments)
 {
     int64_t read = 0, made = 1;
@@ -56,12 +57,13 @@ static int64_t work_of(const struct py_arguments *arguments)
         for (int64_t k = 0; value->kind == GRD_KIND_TENSORS && k < value->v.tensors.n; k++)
             read += elements_of(value->v.tensors.data[k]);
         for (int64_t k = 0; value->kind == GRD_KIND_DIMS && k < value->v.dims.n && made < PY_MUCH && made > 0; k++)
-            made = (uint64_t)value->v.dims.data[k] < PY_MUCH ? made * value->v.dims.data[k] : PY_MUCH; /* negative numbers are no sizes */
+            made =
+                (uint64_t)value->v.dims.data[k] < PY_MUCH ? made * value->v.dims.data[k] : PY_MUCH; /* a negative size counts as PY_MUCH */
     }
     return read > 0 ? read : made;
 }
 
-/* Every tensor of the call is kept, or dropped, once more. */
+/* Takes (`keep`) or drops a reference of every tensor of the call. */
 static void hold(const struct py_arguments *arguments, bool keep)
 {
     for (int i = 0; i < arguments->signature->nvalues; i++) {
@@ -97,7 +99,7 @@ static bool call_op(const grd_op *op, const struct py_arguments *arguments, grd_
     return ok;
 }
 
-/* In place, while nobody works with the tensor. */
+/* Calls the in-place form while no other thread works without the GIL. */
 static void call_alone(const grd_op *op, const struct py_arguments *arguments, grd_value *ret_results)
 {
     py_begin_change();
@@ -105,7 +107,7 @@ static void call_alone(const grd_op *op, const struct py_arguments *arguments, g
     py_end_change();
 }
 
-/* The tensors among the arguments, and those in lists; returns how many. The array has room for all of them. */
+/* Writes the tensors among the arguments, lists included, to ret_inputs unless that is NULL. Returns how many there are. */
 static int64_t input_tensors(const struct py_arguments *arguments, grd_tensor **ret_inputs)
 {
     int64_t n = 0;
@@ -120,15 +122,15 @@ static int64_t input_tensors(const struct py_arguments *arguments, grd_tensor **
     return n;
 }
 
-/* True if elements of an argument cannot be cast to the dtype. */
+/* True if the first argument is a tensor whose dtype cannot be cast to `dtype`. */
 static bool loses(const struct py_arguments *arguments, grd_dtype dtype)
 {
     const grd_value *first = &arguments->values[0];
     return first->kind == GRD_KIND_TENSOR && first->v.tensor != NULL && !grd_can_cast(grd_tensor_dtype(first->v.tensor), dtype);
 }
 
-/* A new tensor that goes to another is of the dtype of that one. False, with an error pending, where another is asked for; operators of
- * tensors compute in a dtype and give another. */
+/* For an operator without an out form: its dtype argument defaults to the dtype of out=. For an operator without tensor arguments another dtype is an
+ * error (false, with the error pending). */
 static bool take_dtype(struct py_arguments *arguments)
 {
     const struct py_signature *signature = arguments->signature;
@@ -138,7 +140,7 @@ static bool take_dtype(struct py_arguments *arguments)
         if (signature->params[i].kind != GRD_KIND_DTYPE)
             continue;
         if (value->kind == GRD_KIND_NONE && loses(arguments, given))
-            continue; /* the result in its own dtype is refused when it is written */
+            continue; /* grd_write_results refuses the result, which has a dtype of its own */
         if (value->kind == GRD_KIND_NONE)
             *value = (grd_value){.kind = GRD_KIND_DTYPE, .v.dtype = given};
         else if (value->v.dtype != given && input_tensors(arguments, NULL) == 0) {
@@ -150,7 +152,7 @@ static bool take_dtype(struct py_arguments *arguments)
     return true;
 }
 
-/* Writes the results of an operator without an out form into the tensors that were given. */
+/* Writes the results of an operator without an out form to the tensors of out=. */
 static bool write_results(const grd_op *op, const struct py_arguments *arguments, grd_tensors results)
 {
     const int64_t n = input_tensors(arguments, NULL);
@@ -165,7 +167,7 @@ static bool write_results(const grd_op *op, const struct py_arguments *arguments
     return ok;
 }
 
-/* With out=, the results are the tensors that were given. */
+/* Runs a call with out=. The results are the tensors of out=. */
 static void call_into(const grd_op *op, struct py_arguments *arguments, grd_value *ret_results)
 {
     const int n = grd_op_result_count(op);
@@ -184,7 +186,7 @@ static void call_into(const grd_op *op, struct py_arguments *arguments, grd_valu
 
 /* ---- Results -------------------------------------------------------------------------------------------------------------------- */
 
-/* "torch.return_types.max(\nvalues=…,\nindices=…)": a field on each line. */
+/* Returns "torch.return_types.max(\nvalues=…,\nindices=…)", each field on a line of its own. */
 static PyObject *result_repr(PyObject *self)
 {
     PyObject *text = PyUnicode_FromFormat("%s(", Py_TYPE(self)->tp_name);
@@ -232,7 +234,7 @@ static PyObject *wrap_results(const struct py_signature *signature, const grd_va
     return tuple;
 }
 
-/* Gives the default device to a call of a function that makes tensors, unless the call has a device or an out=. */
+/* Fills in the default device for a function that makes tensors, unless the call has a device or out=. */
 static void fill_device(struct py_arguments *arguments)
 {
     grd_value *value = &arguments->values[arguments->signature->device];
@@ -241,7 +243,7 @@ static void fill_device(struct py_arguments *arguments)
         *value = (grd_value){.kind = GRD_KIND_DEVICE, .v.device = device};
 }
 
-/* In place and with out=, the object that was given is given back. */
+/* Runs a parsed call and closes the scope. In place and with out= the result is the given object. */
 static PyObject *run(const struct py_function *function, struct py_arguments *arguments, grd_scope scope)
 {
     const struct py_signature *signature = arguments->signature;

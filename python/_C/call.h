@@ -2,7 +2,7 @@
 #ifndef GRADUS_PYTHON_CALL_H
 #define GRADUS_PYTHON_CALL_H
 
-#include "parse.h"
+#include "signature.h"
 
 /* A generated function: what Python calls (`call`, which calls py_call with `function`), and its docstring. */
 struct py_listed {

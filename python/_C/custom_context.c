@@ -1,8 +1,8 @@
-/* The object that forward and backward of a Function get as ctx.
+/* The class FunctionCtx: the object `ctx` that forward and backward of a Function get.
  *
- * It is the context of the library's call, which owns it, and the object of the call's node. It only points to the node, and forgets it when the
- * library releases it. Where somebody holds it when the rest of the graph lets go of the node, it takes the node over; then they own each other,
- * until the garbage collector finds them. */
+ * A ctx is the context of a call of grd_custom_begin, whose node owns it, and it is also the Python object of that node. It borrows the node;
+ * py_release_context sets the pointer to NULL when the node is freed. If Python code still holds ctx when the last owner of the node drops it, ctx
+ * becomes the node's owner (py_take_over_node). Then ctx and node own each other until the garbage collector frees them. */
 #include "custom_function.h"
 #include "tables.h"
 #include "tensor_object.h"

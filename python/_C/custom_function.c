@@ -1,6 +1,6 @@
-/* autograd.Function: applying one, and running its backward.
+/* autograd.Function: apply, and the callbacks of the library that run backward and jvp.
  *
- * forward gets the context (context.c) as ctx. What it saves and marks is noted there, and told the library when the outputs are known. */
+ * What forward saves and marks is noted on ctx (custom_context.c), and the library is told when forward has returned the outputs. */
 #include "custom_function.h"
 #include "errors.h"
 #include "gil.h"
@@ -11,10 +11,10 @@
 
 static PyObject *str_forward, *str_backward, *str_vjp, *str_jvp, *str_apply_batched, *str_setup_context, *str_backward_class,
     *str_has_setup, *str_binds;
-static PyObject *base_function; /* the class Function, which has a backward and a vjp that only raise */
+static PyObject *base_function; /* the class Function, whose own backward and vjp only raise */
 
 /* ---- Backward ------------------------------------------------------------------------------------------------------------------- */
-/* The function's own backward, or vjp where that is what it has. New reference. */
+/* Returns the backward of a class, or its vjp if it defines that instead. New reference. */
 static PyObject *find_backward(const py_context *self)
 {
     PyObject *backward = PyObject_GetAttr(self->function, str_backward),
@@ -33,7 +33,7 @@ static PyObject *find_backward(const py_context *self)
     return found;
 }
 
-/* Hands the gradients of the tensors among the arguments to the library. False with an exception. */
+/* Hands the gradients that backward returned to the library, for the tensors among the arguments. False with an exception. */
 static bool take_gradients(const py_context *self, PyObject *grads, grd_tensor **ret_grads)
 {
     const char *name = py_class_name((PyObject *)self);
@@ -65,7 +65,7 @@ static bool take_gradients(const py_context *self, PyObject *grads, grd_tensor *
     return true;
 }
 
-/* Calls `callable` with `first` (unless NULL) and the items of a tuple. */
+/* Calls `callable` with `first`, unless that is NULL, and n items. */
 static PyObject *call_with_items(PyObject *callable, PyObject *first, PyObject *const *items, Py_ssize_t n)
 {
     enum { INLINE = 8 };
@@ -119,7 +119,8 @@ static void run_backward(grd_custom_call *call, grd_tensor *const *grad_outputs,
 }
 
 /* ---- Forward mode ---------------------------------------------------------------------------------------------------------------- */
-/* The tangents of the arguments as jvp gets them: zeros for a tensor that has none, unless it asked for None. New reference. */
+/* Returns the arguments of jvp: a tangent for each tensor, and None for each other argument. A tensor without tangent has zeros, or None after
+ * set_materialize_grads(False). New reference. */
 static PyObject *tangents_of_arguments(const py_context *self, grd_tensor *const *tangents)
 {
     PyObject *tuple = PyTuple_New(self->narguments);
@@ -192,7 +193,7 @@ struct application {
     bool recorded;
 };
 
-/* Sorts the arguments, and notes on the context what they are. */
+/* Finds the tensors among the arguments, and notes on ctx which they are and which need gradients. */
 static bool read_inputs(struct application *application)
 {
     py_context *context = application->context;
@@ -221,7 +222,7 @@ static bool read_inputs(struct application *application)
     return true;
 }
 
-/* forward, and setup_context where the class has one; with grad mode off. */
+/* Runs forward, and setup_context if the class has one. Grad mode is off. */
 static PyObject *run_forward(const struct application *application)
 {
     PyObject *context = (PyObject *)application->context, *has_setup = PyObject_GetAttr(application->function, str_has_setup);
@@ -256,7 +257,7 @@ static bool is_among(const grd_tensor *t, grd_tensor *const *list, Py_ssize_t n)
     return false;
 }
 
-/* True if what forward gave is nothing or a tuple of tensors; `optional`: some may be None. False with an exception. */
+/* True if what forward noted is NULL or a tuple of tensors; `optional`: None may stand for one. False with an exception. */
 static bool check_noted(PyObject *noted, PyObject *error, const char *name, const char *verb, bool optional)
 {
     if (noted != NULL && !PyTuple_Check(noted)) {
@@ -300,7 +301,7 @@ static bool mark_dirty(const struct application *application, grd_custom_call *c
     return true;
 }
 
-/* Tells the library what forward noted. False with an exception. */
+/* Tells the library what forward noted on ctx. False with an exception. */
 static bool tell(const struct application *application, grd_custom_call *call, grd_tensor *const *outputs, Py_ssize_t noutputs)
 {
     py_context *context = application->context;
@@ -323,7 +324,8 @@ static bool tell(const struct application *application, grd_custom_call *call, g
     return true;
 }
 
-/* The result of forward with outputs[i] for its items: the same objects where the library left the tensors as they were. */
+/* Returns the result of apply: the result of forward with outputs[i] in the place of item i. An item stays the same object if the library did not
+ * replace its tensor. */
 static PyObject *wrap_results(PyObject *items, bool single, grd_tensor *const *outputs)
 {
     const Py_ssize_t n = PyTuple_GET_SIZE(items);
@@ -346,7 +348,7 @@ static PyObject *wrap_results(PyObject *items, bool single, grd_tensor *const *o
     return results;
 }
 
-/* From what forward returned to what apply does. Ends the call. */
+/* Ends the call of the library with the result of forward, which may be NULL with an exception. Returns the result of apply. */
 static PyObject *finish(const struct application *application, grd_custom_call *call, PyObject *result)
 {
     enum { INLINE = 8 };
@@ -373,7 +375,7 @@ static PyObject *finish(const struct application *application, grd_custom_call *
     return wrapped;
 }
 
-/* Everything between the context and the result. */
+/* Runs forward inside a call of the library. Returns the result of apply. */
 static PyObject *run(struct application *application)
 {
     const grd_custom_function function = {.name = ((PyTypeObject *)application->function)->tp_name,
@@ -437,7 +439,7 @@ static PyObject *apply_to(PyObject *function, PyObject *const *args, Py_ssize_t 
     return result;
 }
 
-/* With keywords, or defaults: they are brought in the order of forward's parameters. */
+/* apply with keywords, or where forward has defaults: binds them to the positions of forward's parameters first. */
 static PyObject *apply_bound(PyObject *function, PyObject *const *args, Py_ssize_t nargs, PyObject *names)
 {
     PyObject *values = PyTuple_New(nargs), *keywords = PyDict_New(), *bound = NULL, *result = NULL;
@@ -474,7 +476,7 @@ static PyObject *apply(PyObject *module, PyObject *const *args, Py_ssize_t nargs
 }
 
 /* ---- The module ---------------------------------------------------------------------------------------------------------------------------- */
-/* Tells, once, which class all functions derive from. */
+/* _set_function_class(class): sets the base class of all functions, once. */
 static PyObject *set_function_class(PyObject *module, PyObject *class)
 {
     (void)module;
@@ -487,8 +489,7 @@ static PyObject *set_function_class(PyObject *module, PyObject *class)
 }
 
 static PyMethodDef functions[] = {
-    {"_apply", (PyCFunction)(void (*)(void))apply, METH_FASTCALL | METH_KEYWORDS,
-     PyDoc_STR("Applies the Function that comes first to the rest.")},
+    PY_ENTRY("_apply", apply, PyDoc_STR("Applies the Function that comes first to the rest.")),
     {"_set_function_class", set_function_class, METH_O, PyDoc_STR("Tells which class all functions derive from.")},
     {0},
 };

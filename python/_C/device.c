@@ -1,5 +1,10 @@
-/* torch.device: the name of a type of device and an index. A device object need not stand for a device that is there: it is looked up when it is
- * used, so that programs may name 'cuda' and compare with it. */
+/* torch.device, and the default device.
+ *
+ * A device object is the name of a type of device and an index. The device is looked up when it is used, so programs may name 'cuda' and compare with
+ * it on a machine without one.
+ *
+ * The default device is where functions that make tensors put them unless they get a device. It belongs to a thread: set_default_device sets it, and
+ * so does `with torch.device(…)` for the block. Functions that make a tensor like another one, and Tensor(…), ignore it. */
 #include "device.h"
 #include "add_type.h"
 #include "scalar.h"
@@ -11,14 +16,14 @@
 enum { NAME_CHARS = 32, MAX_INDEX = INT8_MAX };
 
 struct device {
-    PyObject_HEAD int8_t index; /* -1: none given */
+    PyObject_HEAD int8_t index; /* -1: no index */
     char name[NAME_CHARS];
 };
 
 static PyTypeObject *device_type;
 static PyObject *cpu, *meta;
 
-/* The types of device that PyTorch has a name for. */
+/* The types of device that PyTorch knows. */
 static const char *const known[] = {"cpu",  "cuda", "ipu", "xpu",  "mkldnn", "opengl", "opencl", "ideep", "hip",  "ve",
                                     "fpga", "maia", "xla", "lazy", "vulkan", "mps",    "meta",   "hpu",   "mtia", "privateuseone"};
 
@@ -77,7 +82,7 @@ static int refuse_absent(const char *name)
     return -1;
 }
 
-/* Digits, with no zero before others. */
+/* Reads a decimal number without leading zeros. */
 static bool read_index(const char *text, long *ret_index)
 {
     char *end;
@@ -87,7 +92,7 @@ static bool read_index(const char *text, long *ret_index)
     return *end == '\0';
 }
 
-/* True if PyTorch would take it for the name of a type: letters and '_'. Those of plug-ins may have digits. */
+/* True if PyTorch's device strings allow the name: letters and '_'. Names of plug-in devices may have digits. */
 static bool is_word(const char *text, size_t length)
 {
     for (size_t i = 0; i < length; i++)
@@ -96,7 +101,7 @@ static bool is_word(const char *text, size_t length)
     return length > 0;
 }
 
-/* Reads "cpu" or "cpu:1". False, with RuntimeError, for what names no type of device. */
+/* Reads "cpu" or "cpu:1". False with RuntimeError if the text names no type of device. */
 static bool read_text(const char *text, char *ret_name, int *ret_index)
 {
     const size_t length = strcspn(text, ":");
@@ -176,9 +181,9 @@ int py_as_device(PyObject *object, grd_device *ret_device)
 enum { MAX_BLOCKS = 64 };
 
 static _Thread_local struct {
-    grd_device device; /* NONE: the cpu */
+    grd_device device; /* of type GRD_DEVICE_NONE: not set, so the cpu */
     int nblocks;
-    grd_device outer[MAX_BLOCKS]; /* what it was outside of each block that is open */
+    grd_device outer[MAX_BLOCKS]; /* the default device before each open block */
 } state;
 
 grd_device py_default_device(void)
@@ -245,7 +250,7 @@ static PyObject *refuse_arguments(PyObject *args, PyObject *named)
     return NULL;
 }
 
-/* device(type, index=None) of a string. */
+/* device(type, index=None) where type is a string. */
 static PyObject *from_text(PyObject *text, PyObject *index)
 {
     char name[NAME_CHARS];

@@ -1,9 +1,11 @@
-/* DLPack both ways: __dlpack__ and from_dlpack, with capsules that have a version and those of before, and the exchange between C extensions. */
+/* DLPack in both directions: __dlpack__ and from_dlpack, with versioned capsules and those from before DLPack 1.0, and the exchange between C
+ * extensions. */
 #include "dlpack.h"
 #include "buffer.h"
 #include "dlpack_standard.h"
 #include "errors.h"
 #include "override.h"
+#include "parse.h"
 #include "tables.h"
 
 #include <stdlib.h>
@@ -13,7 +15,7 @@
 #include "gradus/ops/empty.h"
 #include "gradus/ops/to.h"
 
-/* Names of capsules: one that has been used is renamed. */
+/* The names of capsules. A consumer renames the capsule. */
 static const char managed_name[] = "dltensor_versioned", used_managed_name[] = "used_dltensor_versioned";
 static const char legacy_name[] = "dltensor", used_legacy_name[] = "used_dltensor";
 
@@ -49,7 +51,7 @@ static grd_dtype dtype_of(struct dlpack_dtype dtype)
 
 /* ---- Handing over ------------------------------------------------------------------------------------------------------------------------------ */
 
-/* Either form, with what it needs of the tensor behind it. */
+/* An exported tensor in either form, and what the form points to. */
 struct handed {
     union {
         struct dlpack_legacy legacy;
@@ -59,7 +61,7 @@ struct handed {
     int64_t dims[];
 };
 
-/* No Python: these may be called on any thread. */
+/* Deleters call no Python code, because a consumer may call them on any thread. */
 static void delete_handed(struct handed *handed)
 {
     grd_drop(handed->tensor);
@@ -103,7 +105,7 @@ static struct dlpack_tensor describe(const grd_tensor *t, int64_t *sizes, int64_
                                   .strides = strides};
 }
 
-/* A detached tensor keeps the storage as it is. NULL with an exception. */
+/* Exports a tensor. The export owns a detached tensor, so that the storage cannot be resized. NULL with an exception. */
 static struct handed *hand_over(grd_tensor *t, bool copy, bool versioned)
 {
     if (!can_hand_over(t))
@@ -139,7 +141,7 @@ static struct handed *hand_over(grd_tensor *t, bool copy, bool versioned)
     return handed;
 }
 
-/* A capsule that nobody has used gives its tensor back. */
+/* The destructor of a capsule: deletes the exported tensor if no consumer has renamed the capsule. */
 static void delete_capsule(PyObject *capsule)
 {
     if (PyCapsule_IsValid(capsule, managed_name)) {
@@ -160,7 +162,7 @@ static PyObject *capsule_of(grd_tensor *t, bool copy, bool versioned)
     return capsule;
 }
 
-/* A pair of integers. */
+/* Reads a tuple of two integers. */
 static bool read_pair(const char *name, PyObject *object, long *ret_first, long *ret_second)
 {
     if (!PyTuple_Check(object) || PyTuple_GET_SIZE(object) != 2) {
@@ -194,11 +196,6 @@ static const struct py_param dlpack_params[] = {
 static const struct py_signature dlpack_signature = {.params = dlpack_params, .nparams = 4, .positional = 0};
 static const struct py_function dlpack_function = {.name = "__dlpack__", .signatures = &dlpack_signature, .nsignatures = 1};
 
-static bool is_given(PyObject *object)
-{
-    return object != NULL && object != Py_None;
-}
-
 static PyObject *tensor_dlpack(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names)
 {
     if (PY_UNLIKELY(py_is_overloaded(self)))
@@ -210,9 +207,9 @@ static PyObject *tensor_dlpack(PyObject *self, PyObject *const *args, Py_ssize_t
     const bool copy = py_bool_or(&arguments, 3, false);
     py_arguments_done(&arguments);
     long major = 0, minor;
-    if (is_given(stream))
+    if (py_is_given(stream))
         return PyErr_Format(PyExc_BufferError, "stream must be None for a tensor on cpu");
-    if ((is_given(version) && !read_pair("max_version", version, &major, &minor)) || (is_given(device) && !check_device(device)))
+    if ((py_is_given(version) && !read_pair("max_version", version, &major, &minor)) || (py_is_given(device) && !check_device(device)))
         return NULL;
     return capsule_of(py_tensor_of(self), copy, major >= DLPACK_MAJOR);
 }
@@ -266,30 +263,26 @@ static bool can_take(const struct dlpack_tensor *tensor)
     return true;
 }
 
-/* A tensor over what was handed over, which it owns; on failure it is given back. */
+/* Returns a tensor over an imported DLPack tensor, which it owns. On failure the import is released. */
 static grd_tensor *take(const struct dlpack_tensor *tensor, void (*release)(void *context), void *context)
 {
-    int64_t contiguous[GRD_MAX_DIMS], stride = 1;
+    int64_t contiguous[GRD_MAX_DIMS];
     const grd_dtype dtype = can_take(tensor) ? dtype_of(tensor->dtype) : GRD_DTYPE_NONE;
     if (dtype == GRD_DTYPE_NONE) {
         PyObject *type, *error, *traceback;
-        PyErr_Fetch(&type, &error, &traceback); /* what is called may be Python */
+        PyErr_Fetch(&type, &error, &traceback); /* the deleter may call Python code */
         release(context);
         PyErr_Restore(type, error, traceback);
         return NULL;
     }
     static const int64_t none = 0;
     const grd_dims sizes = grd_dims_from(tensor->sizes != NULL ? tensor->sizes : &none, tensor->ndim);
-    for (int32_t i = tensor->ndim - 1; i >= 0; i--) {
-        contiguous[i] = stride;
-        if (__builtin_mul_overflow(stride, sizes.data[i], &stride))
-            stride = 0; /* refused with the sizes */
-    }
+    py_contiguous_strides(sizes, 1, contiguous);
     return py_over_memory((char *)tensor->data + tensor->byte_offset, sizes,
                           grd_dims_from(tensor->strides != NULL ? tensor->strides : contiguous, tensor->ndim), dtype, release, context);
 }
 
-/* Copies a tensor that must not be written to, since every tensor of the library can be. */
+/* Copies a read-only import, because every tensor of the library can be written to. An error if `copy` is 0. */
 static grd_tensor *own(grd_tensor *t, bool read_only, int copy)
 {
     if (t == NULL || (copy <= 0 && !read_only))
@@ -329,7 +322,7 @@ grd_tensor *py_take_dlpack(PyObject *capsule, int copy)
     return NULL;
 }
 
-/* The exchange API of the object's type, or NULL with no exception. */
+/* Returns the C exchange API of the object's type; NULL, with no exception, if it has none. */
 static const struct dlpack_exchange *exchange_of(PyObject *object)
 {
     PyObject *capsule = PyObject_GetAttrString((PyObject *)Py_TYPE(object), "__dlpack_c_exchange_api__");
@@ -352,7 +345,7 @@ bool py_has_dlpack(PyObject *object)
     return PyObject_HasAttrString((PyObject *)Py_TYPE(object), "__dlpack__");
 }
 
-/* object.__dlpack__(max_version=…, copy=…), and for those who know of no versions, without. */
+/* Returns object.__dlpack__(max_version=…, copy=…), or object.__dlpack__() if it does not take these arguments. */
 static PyObject *ask_for_capsule(PyObject *object, int copy)
 {
     PyObject *method = PyObject_GetAttrString(object, "__dlpack__"), *none = PyTuple_New(0);
@@ -490,17 +483,18 @@ PyObject *py_exchange_capsule(void)
 }
 
 PyMethodDef py_dlpack_functions[] = {
-    {"from_dlpack", (PyCFunction)(void (*)(void))from_dlpack, METH_FASTCALL | METH_KEYWORDS,
-     "from_dlpack(ext_tensor, *, device=None, copy=None)\n--\n\n"
-     "A tensor over the memory of an object with __dlpack__, or of a DLPack capsule. What is read-only is copied."},
+    PY_ENTRY("from_dlpack", from_dlpack,
+             "from_dlpack(ext_tensor, *, device=None, copy=None)\n--\n\n"
+             "A tensor over the memory of an object with __dlpack__, or of a DLPack capsule. What is read-only is copied."),
     {"to_dlpack", to_dlpack, METH_O, "to_dlpack(tensor)\n--\n\nA DLPack capsule without a version: the form of before DLPack 1.0."},
     {0},
 };
 
 PyMethodDef py_dlpack_methods[] = {
-    {"__dlpack__", (PyCFunction)(void (*)(void))tensor_dlpack, METH_FASTCALL | METH_KEYWORDS,
-     "__dlpack__($self, *, stream=None, max_version=None, dl_device=None, copy=None)\n--\n\nA DLPack capsule over the memory of the "
-     "tensor."},
+    PY_ENTRY(
+        "__dlpack__", tensor_dlpack,
+        "__dlpack__($self, *, stream=None, max_version=None, dl_device=None, copy=None)\n--\n\nA DLPack capsule over the memory of the "
+        "tensor."),
     {"__dlpack_device__", tensor_dlpack_device, METH_NOARGS,
      "__dlpack_device__($self)\n--\n\nType and number of the device, as DLPack numbers them."},
     {0},

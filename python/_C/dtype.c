@@ -1,9 +1,9 @@
-/* Named values: dtypes, layouts and memory formats, one object each, immortal. */
+/* dtypes, layouts and memory formats. Each has one immortal object. */
 #include "dtype.h"
 #include "add_type.h"
 #include "tables.h"
 
-/* What stands behind torch.float32, torch.strided and torch.channels_last. */
+/* The object of torch.float32, torch.strided or torch.channels_last. */
 struct constant {
     PyObject_HEAD const char *name;
     int value;
@@ -50,7 +50,7 @@ static PyObject *new_constant(PyTypeObject *type, const char *name, int value)
 
 static PyObject *dtypes[GRD_DTYPE_COUNT];
 
-/* How PyTorch's errors and tensor types call a dtype, and its short name. */
+/* The name of each dtype in PyTorch's errors and tensor types, and its short name. */
 static const struct {
     const char *tensor, *abbr;
 } dtype_words[GRD_DTYPE_COUNT] = {

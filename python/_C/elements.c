@@ -1,4 +1,4 @@
-/* Tensor as a sequence: len, iteration, `in`, tolist, and the functions that call Python for each element. */
+/* Tensor as a sequence of elements: len, iteration, `in`, tolist, and methods that call Python for each element (apply_, map_, map2_). */
 #include "dtype.h"
 #include "errors.h"
 #include "override.h"
@@ -39,12 +39,12 @@ Py_ssize_t py_tensor_length(PyObject *self)
     return grd_sizes(t).data[0];
 }
 
-/* Over the views unbind() gives. */
+/* Iterates over the views that unbind() returns. */
 PyObject *py_tensor_iter(PyObject *self)
 {
     grd_tensor *t = py_tensor_of(self);
     const bool is_overloaded = py_is_overloaded(self);
-    PyObject *dims = is_overloaded ? PyObject_CallMethod(self, "dim", NULL) : NULL; /* PyTorch asks so whether there are parts */
+    PyObject *dims = is_overloaded ? PyObject_CallMethod(self, "dim", NULL) : NULL; /* PyTorch calls dim() of a subclass, too */
     const int64_t ndim = !is_overloaded ? grd_ndim(t) : dims != NULL ? PyLong_AsLongLong(dims) : -1;
     Py_XDECREF(dims);
     if (ndim < 0 && PyErr_Occurred())
@@ -99,8 +99,8 @@ int py_tensor_contains(PyObject *self, PyObject *element)
 
 /* ---- tolist ------------------------------------------------------------------------------------------------------------------- */
 
-/* The dtype that holds every element of another without loss, and that elements are read in. */
-static grd_dtype wide(grd_dtype dtype)
+/* Returns the dtype in which elements are read: the largest of the same category, which holds every element without loss. */
+static grd_dtype read_dtype(grd_dtype dtype)
 {
     if (grd_dtype_is_floating(dtype))
         return GRD_FLOAT64;
@@ -109,8 +109,8 @@ static grd_dtype wide(grd_dtype dtype)
     return dtype == GRD_BOOL || dtype == GRD_UINT64 ? dtype : GRD_INT64;
 }
 
-/* One element of a wide dtype. */
-static inline PyObject *from_wide(const char *element, grd_dtype dtype)
+/* Returns an element of a dtype that read_dtype returned as a number. */
+static inline PyObject *from_element(const char *element, grd_dtype dtype)
 {
     switch (dtype) {
     case GRD_FLOAT64:
@@ -126,13 +126,13 @@ static inline PyObject *from_wide(const char *element, grd_dtype dtype)
     }
 }
 
-/* A list of n elements. */
-static PyObject *flat(const char *data, grd_dtype dtype, Py_ssize_t n)
+/* Returns a list of n elements. */
+static PyObject *list_of(const char *data, grd_dtype dtype, Py_ssize_t n)
 {
     const int64_t itemsize = grd_dtype_size(dtype);
     PyObject *list = PyList_New(n);
     for (Py_ssize_t i = 0; list != NULL && i < n; i++) {
-        PyObject *element = from_wide(data + i * itemsize, dtype);
+        PyObject *element = from_element(data + i * itemsize, dtype);
         if (element == NULL)
             Py_CLEAR(list);
         else
@@ -141,14 +141,14 @@ static PyObject *flat(const char *data, grd_dtype dtype, Py_ssize_t n)
     return list;
 }
 
-/* Nested lists of the elements at *data, which are in row-major order; moves *data past them. */
+/* Returns nested lists of the elements at *data, which are in row-major order; moves *data past them. */
 static PyObject *nested(const char **data, grd_dtype dtype, grd_dims sizes)
 {
     if (sizes.n == 0)
-        return from_wide(*data, dtype);
+        return from_element(*data, dtype);
     const Py_ssize_t n = (Py_ssize_t)sizes.data[0];
     if (sizes.n == 1) {
-        PyObject *list = flat(*data, dtype, n);
+        PyObject *list = list_of(*data, dtype, n);
         *data += n * grd_dtype_size(dtype);
         return list;
     }
@@ -163,9 +163,9 @@ static PyObject *nested(const char **data, grd_dtype dtype, grd_dims sizes)
     return list;
 }
 
-/* A copy of the elements in a wide dtype and row-major order, of the innermost scope: what Python code does to the tensor meanwhile does not reach it.
- * NULL with an exception. */
-static const char *wide_elements(grd_tensor *t, grd_dtype dtype)
+/* Returns a copy of the elements in row-major order and the given dtype, pooled in the innermost scope. Python code that changes the tensor meanwhile
+ * does not change the copy. NULL with an exception. */
+static const char *copied_elements(grd_tensor *t, grd_dtype dtype)
 {
     const bool recorded = grd_set_grad_enabled(false);
     grd_tensor *copy = grd_contiguous(grd_to(t, .dtype = dtype, .device = GRD_CPU, .copy = true));
@@ -182,11 +182,11 @@ PyObject *py_method_tolist(PyObject *self, PyObject *Py_UNUSED(none))
     if (PY_UNLIKELY(py_is_overloaded(self)))
         return py_override(self, "tolist", NULL, 0, NULL);
     grd_tensor *t = py_tensor_of(self);
-    const grd_dtype dtype = wide(grd_tensor_dtype(t));
+    const grd_dtype dtype = read_dtype(grd_tensor_dtype(t));
     if (grd_tensor_device(t).type == GRD_DEVICE_META)
         return PyErr_Format(PyExc_NotImplementedError, "Cannot copy out of meta tensor; no data!");
     grd_scope scope = grd_scope_open();
-    const char *data = wide_elements(t, dtype);
+    const char *data = copied_elements(t, dtype);
     PyObject *list = data != NULL ? nested(&data, dtype, grd_sizes(t)) : NULL;
     grd_scope_close(scope);
     return list;
@@ -196,7 +196,7 @@ PyObject *py_method_tolist(PyObject *self, PyObject *Py_UNUSED(none))
 
 enum { MAX_OPERANDS = 3 };
 
-/* Elements of the operands of one call, side by side. */
+/* The elements of all operands in row-major order, and the function to call. */
 struct walk {
     int noperands;
     grd_dtype dtype;
@@ -208,7 +208,7 @@ static PyObject *call_at(const struct walk *walk, int64_t i)
 {
     PyObject *args[MAX_OPERANDS] = {NULL, NULL, NULL}, *result = NULL;
     int n = 0;
-    while (n < walk->noperands && (args[n] = from_wide(walk->data[n] + i * grd_dtype_size(walk->dtype), walk->dtype)) != NULL)
+    while (n < walk->noperands && (args[n] = from_element(walk->data[n] + i * grd_dtype_size(walk->dtype), walk->dtype)) != NULL)
         n++;
     if (n == walk->noperands)
         result = PyObject_Vectorcall(walk->function, args, (size_t)n, NULL);
@@ -217,7 +217,7 @@ static PyObject *call_at(const struct walk *walk, int64_t i)
     return result;
 }
 
-/* Sets element i of a 1-d tensor to what the function gave. False with an exception. */
+/* Sets element i of a 1-d tensor to the result of the function. False with an exception. */
 static bool store(grd_tensor *values, int64_t i, PyObject *result)
 {
     grd_scalar scalar;
@@ -233,7 +233,7 @@ static bool store(grd_tensor *values, int64_t i, PyObject *result)
     return done != NULL;
 }
 
-/* The results of all calls, in row-major order, as a 1-d tensor that the caller drops; NULL with an exception. */
+/* Returns the results of all calls, in row-major order, as a 1-d tensor that the caller owns; NULL with an exception. */
 static grd_tensor *call_all(const struct walk *walk, int64_t numel, grd_dtype dtype)
 {
     grd_scope scope = grd_scope_open();
@@ -255,7 +255,7 @@ static grd_tensor *call_all(const struct walk *walk, int64_t numel, grd_dtype dt
     return values;
 }
 
-/* Sets every element of self to function(elements of the operands there); nothing is written when a call fails. The first operand is self. */
+/* Sets every element of self to function(elements of the operands at that place). The first operand is self. Writes nothing if a call fails. */
 static PyObject *for_each(const char *name, PyObject *self, grd_tensor *const *operands, int noperands, PyObject *function)
 {
     grd_tensor *t = operands[0];
@@ -270,7 +270,7 @@ static PyObject *for_each(const char *name, PyObject *self, grd_tensor *const *o
         if (grd_tensor_dtype(operands[i]) != dtype)
             return PyErr_Format(PyExc_TypeError, "%s: expected torch.%sTensor for 'other' (got torch.%sTensor)", name,
                                 py_dtype_tensor_name(dtype), py_dtype_tensor_name(grd_tensor_dtype(operands[i])));
-    struct walk walk = {.noperands = noperands, .dtype = wide(dtype), .function = function};
+    struct walk walk = {.noperands = noperands, .dtype = read_dtype(dtype), .function = function};
     grd_scope scope = grd_scope_open();
     grd_tensor *values = NULL;
     bool read = true;
@@ -279,7 +279,7 @@ static PyObject *for_each(const char *name, PyObject *self, grd_tensor *const *o
         if (!grd_ok())
             py_raise();
         else
-            walk.data[i] = wide_elements(operand, walk.dtype);
+            walk.data[i] = copied_elements(operand, walk.dtype);
         read = walk.data[i] != NULL;
     }
     if (read)
@@ -304,7 +304,7 @@ PyObject *py_method_apply_(PyObject *self, PyObject *function)
     return for_each("apply_", self, (grd_tensor *[]){py_tensor_of(self)}, 1, function);
 }
 
-/* map_ and map2_: the tensors by position, then the function. */
+/* Runs map_ or map2_. `args` has the other tensors, then the function. */
 static PyObject *map_over(const char *name, PyObject *self, PyObject *args, int nothers)
 {
     grd_tensor *operands[MAX_OPERANDS] = {py_tensor_of(self)};

@@ -1,8 +1,8 @@
-/* Errors cross the boundary: the library's become Python exceptions, and those of Python code that the library calls travel through it. */
+/* Errors of the library become Python exceptions, and exceptions in callbacks pass through the library unchanged. */
 #include "errors.h"
 #include "tables.h"
 
-/* The exception a callback raised on this thread, while the library makes its way out with an error pending. */
+/* The exception that a callback raised on this thread; the library returns to the extension with an error pending meanwhile. */
 static _Thread_local PyObject *carried;
 
 void py_carry(void)
@@ -23,7 +23,7 @@ void py_carry(void)
 void py_warn(const char *text)
 {
     const PyGILState_STATE state = PyGILState_Ensure();
-    PyObject *before = carried; /* whoever shows warnings may raise and catch exceptions */
+    PyObject *before = carried; /* Python code that shows warnings may itself raise and catch exceptions */
     carried = NULL;
     if (PyErr_WarnEx(PyExc_UserWarning, text, 1) < 0) {
         Py_CLEAR(before);
@@ -34,7 +34,7 @@ void py_warn(const char *text)
     PyGILState_Release(state);
 }
 
-static PyObject *linalg_error; /* the class torch.linalg.LinAlgError */
+static PyObject *linalg_error; /* torch.linalg.LinAlgError */
 
 bool py_add_errors(PyObject *module)
 {
@@ -65,14 +65,14 @@ static PyObject *class_of(grd_error_code code)
     }
 }
 
-/* Adds a note to the exception that is set. Where that fails, the exception stays as it is. */
+/* Adds a note to the exception that is set. If that fails the exception stays as it is. */
 static void add_note(PyObject *note)
 {
     PyObject *type, *value, *traceback;
     PyErr_Fetch(&type, &value, &traceback);
     PyErr_NormalizeException(&type, &value, &traceback);
 #if PY_VERSION_HEX >= 0x030B0000
-    static PyObject *name; /* one for all: the interpreter's cache of methods keeps each string it was asked with */
+    static PyObject *name; /* made once: the interpreter's cache of methods keeps every name that it is asked for */
     if (name == NULL)
         name = PyUnicode_InternFromString("add_note");
     PyObject *added = value != NULL && note != NULL && name != NULL ? PyObject_CallMethodOneArg(value, name, note) : NULL;
@@ -87,7 +87,8 @@ static void add_note(PyObject *note)
     PyErr_Restore(type, value, traceback);
 }
 
-/* Messages quote paths, which may be any bytes. With a value of errno OSError makes the subclass that belongs to it: FileNotFoundError, … */
+/* Sets an exception. The message may quote a path, which need not be UTF-8. With a value of errno, OSError becomes its subclass: FileNotFoundError,
+ * … */
 static void set_exception(PyObject *class, const char *message, int system)
 {
     PyObject *text = PyUnicode_DecodeUTF8(message, (Py_ssize_t)strlen(message), "replace");
@@ -98,7 +99,7 @@ static void set_exception(PyObject *class, const char *message, int system)
     Py_XDECREF(text);
 }
 
-/* Raises the library's error with the text alone, which is PyTorch's; the operators it came through are a note. */
+/* Raises the pending error with its text alone, which is PyTorch's. The operators that it came through become a note of the exception. */
 static void raise_pending(void)
 {
     const char *message = grd_error_message(), *text = grd_error_text();

@@ -42,6 +42,12 @@ static inline const char *py_class_name(PyObject *object)
     return dot != NULL ? dot + 1 : name;
 }
 
+/* True if an argument was given and is not None; NULL stands for one that was left out. */
+static inline bool py_is_given(PyObject *object)
+{
+    return object != NULL && object != Py_None;
+}
+
 /* The row of a py_entry in a table of methods. */
 #define PY_ENTRY(name, entry, doc)                                                                                                         \
     {                                                                                                                                      \

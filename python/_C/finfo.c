@@ -60,8 +60,8 @@ static PyObject *info_dtype(PyObject *self, void *Py_UNUSED(closure))
 
 /* ---- finfo -------------------------------------------------------------------------------------------------------------------- */
 
-/* The smallest positive number with a full mantissa, the distance from 1 to the next number, the largest number, and the decimal digits that are
- * exact, as a power of ten. */
+/* The smallest positive normal number, the distance from 1 to the next number, the largest number, and 10^-digits for the number of exact decimal
+ * digits. */
 struct float_limits {
     double tiny, eps, max, resolution;
 };

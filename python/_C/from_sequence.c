@@ -1,7 +1,7 @@
 /* Tensors of nested sequences of numbers: torch.tensor([[1, 2], [3, 4]]).
  *
- * Three walks: over the first elements for the sizes, over all for the dtype, over all to write them. Converting an element may run code of the user,
- * which may change the sequence: each walk checks what it meets and trusts nothing of the walk before but the sizes of the result. */
+ * Three walks over the sequence: over the first items for the sizes, over all for the dtype, over all to write them. Converting an item may run
+ * Python code that changes the sequence. So each walk checks what it reads, and relies only on the sizes of the result. */
 #include "from_sequence.h"
 #include "buffer.h"
 #include "tensor_object.h"
@@ -15,7 +15,7 @@
 
 enum element { ELEMENT_BOOL, ELEMENT_INT, ELEMENT_FLOAT, ELEMENT_COMPLEX, ELEMENT_SEQUENCE, ELEMENT_BLOCK, ELEMENT_OTHER };
 
-/* Blocks are tensors and arrays: they bring sizes and a dtype of their own. */
+/* A block is a tensor or an array: it has sizes and a dtype. */
 static enum element element_of(PyObject *object)
 {
     if (PyFloat_CheckExact(object))
@@ -45,7 +45,7 @@ static grd_tensor *block_of(PyObject *object)
     return py_is_tensor(object) ? py_tensor_of(object) : py_over_array(object, &writable);
 }
 
-/* In a sequence a tensor of one element is a number. */
+/* Returns the number of dimensions of a block. A tensor of one element counts as a number: 0. */
 static int64_t block_ndim(PyObject *object, const grd_tensor *block)
 {
     return py_is_tensor(object) && grd_numel(block) == 1 ? 0 : grd_ndim(block);
@@ -112,7 +112,7 @@ static bool find_sizes(PyObject *object, struct sizes *ret_sizes)
 
 /* ---- dtype ---------------------------------------------------------------------------------------------------------------------------------------- */
 
-/* Which kinds of numbers a sequence has, and what the blocks in it promote to. */
+/* The kinds of numbers in a sequence, and the dtype that its blocks promote to. */
 struct kinds {
     bool has[ELEMENT_COMPLEX + 1];
     grd_dtype blocks;
@@ -174,7 +174,7 @@ static grd_dtype dtype_of_kinds(const struct kinds *kinds)
 
 /* ---- Writing ------------------------------------------------------------------------------------------------------------------------------------------ */
 
-/* What is written: elements of `dtype`, whose values may go to a `target` with a smaller range. */
+/* Where elements are written, as `dtype`. The result has the dtype `target`, which may have a smaller range. */
 struct writer {
     grd_dtype dtype, target;
     int64_t itemsize;
@@ -188,7 +188,7 @@ static bool overflows(const struct writer *w)
     return false;
 }
 
-/* Unsigned numbers wrap around when they are negative, as in PyTorch. */
+/* True if the value is in the range of `target`. For an unsigned dtype a negative value wraps around, as in PyTorch, if its magnitude is in range. */
 static bool fits(int64_t value, grd_dtype target)
 {
     const bool is_signed = target == GRD_INT8 || target == GRD_INT16 || target == GRD_INT32 || target == GRD_INT64;
@@ -280,8 +280,8 @@ static bool write_block(struct writer *w, PyObject *object, int64_t dim)
     return grd_ok();
 }
 
-/* Writes an item of the kinds that most sequences hold; false if it is none of them, without an exception. */
-static inline bool write_plain(struct writer *w, PyObject *item)
+/* Writes an exact float to float32 or an exact int to int64, which most sequences hold. False, with no exception, for all other items. */
+static inline bool write_exact(struct writer *w, PyObject *item)
 {
     if (w->dtype == GRD_FLOAT32 && PyFloat_CheckExact(item)) {
         const float number = (float)PyFloat_AS_DOUBLE(item);
@@ -311,7 +311,7 @@ static bool write_items(struct writer *w, PyObject *object, int64_t dim)
     Py_ssize_t i = 0;
     for (; ok && i < length && i < PySequence_Fast_GET_SIZE(items); i++) {
         PyObject *item = PySequence_Fast_GET_ITEM(items, i);
-        if (numbers && write_plain(w, item))
+        if (numbers && write_exact(w, item))
             continue;
         Py_INCREF(item);
         ok = write_data(w, item, dim + 1);
@@ -342,7 +342,7 @@ static bool write_data(struct writer *w, PyObject *object, int64_t dim)
     return true;
 }
 
-/* The dtype that numbers are written as: there are few, and the others are made of it. */
+/* Returns the dtype in which numbers are written before they are cast to `dtype`. */
 static grd_dtype written_as(grd_dtype dtype)
 {
     if (grd_dtype_is_complex(dtype))

@@ -1,4 +1,4 @@
-/* torch.Generator and the functions of the default one. */
+/* torch.Generator, and the functions of the default generator. */
 #include "generator.h"
 #include "add_type.h"
 #include "device.h"
@@ -9,14 +9,14 @@
 #include <structmember.h>
 
 struct generator {
-    PyObject_HEAD grd_generator *generator; /* kept */
+    PyObject_HEAD grd_generator *generator; /* owned */
     PyObject *weakrefs;
 };
 
 static PyTypeObject *generator_type;
 static PyObject *default_generator;
 
-/* The seed of a generator that nobody seeded. */
+/* The seed of a new generator, which is PyTorch's. */
 static const uint64_t default_seed = 67280421310721;
 
 static grd_generator *generator_of(PyObject *self)
@@ -24,7 +24,7 @@ static grd_generator *generator_of(PyObject *self)
     return ((struct generator *)self)->generator;
 }
 
-/* Takes the reference of the generator. */
+/* Returns the object of a generator and takes over its reference. */
 static PyObject *new_generator(PyTypeObject *type, grd_generator *generator)
 {
     if (!grd_ok() || generator == NULL)
@@ -73,7 +73,7 @@ static void generator_dealloc(PyObject *self)
     Py_DECREF(type);
 }
 
-/* An int of 64 bits, with or without sign. */
+/* Reads an integer of 64 bits, signed or unsigned. */
 static bool as_seed(PyObject *object, const char *function, uint64_t *ret_seed)
 {
     if (PyBool_Check(object) || !PyIndex_Check(object)) {

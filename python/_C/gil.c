@@ -1,9 +1,10 @@
-/* Long work without the interpreter's lock, and what may not happen meanwhile.
+/* Work without the interpreter's lock (the GIL), and changes of tensors that must not happen meanwhile.
  *
- * Operators over many elements and backward passes let other threads run Python code. Python code that gives a tensor other memory or another
- * size (`t.data = …`, resize_, detach_) then waits until no such work is under way, since that may read the tensor at any time.
- * Work that calls back into Python, for a hook or a custom function, looks at its tensors anew afterwards: it does not count meanwhile.
- * Invariant: whoever waits holds neither the interpreter's lock nor what others wait for, so there is no deadlock. */
+ * Operators over many elements and backward passes release the GIL. Code that changes the memory or the sizes of a tensor (`t.data = …`, resize_,
+ * detach_) waits until no thread works without the GIL, because such work may read any tensor. Work that calls back into Python, for a hook or a
+ * custom function, does not count during the callback: it looks at its tensors again afterwards.
+ *
+ * Invariant: a thread that waits holds neither the GIL nor anything that others wait for, so there is no deadlock. */
 #include "gil.h"
 #include "tables.h"
 
@@ -12,14 +13,14 @@
 static struct {
     pthread_mutex_t lock;
     pthread_cond_t changed;
-    int working; /* pieces of work under way */
-    int parked;  /* of those, by threads that wait to change a tensor: from a finalizer that runs in the middle of their work */
-    int waiting; /* threads that wait to change a tensor, or do */
+    int working; /* pieces of work under way, of all threads */
+    int parked;  /* those of threads that wait in py_begin_change: a finalizer may change a tensor in the middle of its thread's work */
+    int waiting; /* threads between py_begin_change and py_end_change */
 } state = {.lock = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER};
 
-static _Thread_local int own; /* pieces of work of this thread, one inside the other */
+static _Thread_local int own; /* pieces of work of this thread, nested */
 
-/* Adds to the work under way. A thread that is in the middle of other work does not wait. */
+/* Counts n pieces of work of this thread. Waits for changes unless the thread is already inside other work. */
 static void add_work(int n)
 {
     pthread_mutex_lock(&state.lock);
@@ -77,7 +78,7 @@ void py_release_object(void *object)
     PyGILState_Release(state_of_gil);
 }
 
-/* Under the lock. */
+/* True if threads that do not wait are at work. The caller holds state.lock. */
 static bool others_work(void)
 {
     return state.working > state.parked;
@@ -112,7 +113,7 @@ void py_end_change(void)
     pthread_mutex_unlock(&state.lock);
 }
 
-/* The child has one thread. */
+/* In the child after fork(), which has one thread: forgets the other threads. */
 static void start_anew(void)
 {
     pthread_mutex_init(&state.lock, NULL);

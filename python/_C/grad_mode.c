@@ -1,16 +1,16 @@
-/* no_grad, enable_grad, set_grad_enabled, inference_mode: context managers that are decorators, too.
+/* no_grad, enable_grad, set_grad_enabled and inference_mode: context managers that are also decorators. Anomaly mode.
  *
- * A mode says which settings of the thread it replaces, and holds what they were. Inference mode is no_grad under its own name: tensors made in it
- * are ordinary ones. */
+ * A mode replaces some settings of the thread and remembers the previous ones. inference_mode does what no_grad does: tensors made in it are ordinary
+ * tensors. */
 #include "errors.h"
 #include "tables.h"
 
 enum settings { GRAD = 1, INFERENCE = 2, SETTING_BITS = 2 };
 
 typedef struct py_mode {
-    PyObject_HEAD uint8_t mask, value; /* the settings that are replaced, and by what */
-    bool ahead;                        /* set_grad_enabled: they were replaced when the object was made */
-    uint64_t previous;                 /* what they were, SETTING_BITS for each time the mode is entered; the last in the lowest */
+    PyObject_HEAD uint8_t mask, value; /* which settings are replaced, and their new values */
+    bool ahead;                        /* set_grad_enabled: the settings were replaced when the object was made */
+    uint64_t previous; /* a stack of previous settings, SETTING_BITS for each time the mode was entered; the innermost in the lowest bits */
 } py_mode;
 
 static _Thread_local bool inference;
@@ -59,7 +59,7 @@ static PyObject *mode_exit(PyObject *object, PyObject *const *args, Py_ssize_t n
     Py_RETURN_NONE;
 }
 
-/* A mode that was not entered. Its type has slots of no other kind than the base's, unless a user derived one. */
+/* Returns a new mode. */
 static PyObject *make(PyTypeObject *type, uint8_t mask, uint8_t value)
 {
     py_mode *self = (py_mode *)type->tp_alloc(type, 0);
@@ -77,7 +77,7 @@ static PyObject *mode_clone(PyObject *object, PyObject *nothing)
     return make(Py_TYPE(object), self->mask, self->value);
 }
 
-/* Used as a decorator. */
+/* Decorates a function. */
 static PyObject *mode_call(PyObject *object, PyObject *args, PyObject *names)
 {
     static PyObject *decorate;
@@ -117,7 +117,7 @@ static PyObject *get_mode(PyObject *self, void *setting)
 }
 
 /* ---- The four modes ------------------------------------------------------------------------------------------------------------ */
-/* no_grad() makes a mode, no_grad(f) is f decorated with one. */
+/* no_grad() returns a mode; no_grad(f) returns f decorated with one. */
 static PyObject *new_or_decorated(PyTypeObject *type, PyObject *args, PyObject *names, uint8_t value)
 {
     static char *params[] = {"orig_func", NULL};
@@ -284,7 +284,7 @@ static PyObject *is_anomaly_check_nan_enabled(PyObject *module, PyObject *nothin
 
 static const char *trace_python(void)
 {
-    static _Thread_local PyObject *last; /* the text's owner, until the next one */
+    static _Thread_local PyObject *last; /* owns the text until the next call */
     const PyGILState_STATE state = PyGILState_Ensure();
     PyObject *module = PyImport_ImportModule("gradus.autograd.anomaly_mode");
     PyObject *stack = module != NULL ? PyObject_CallMethod(module, "_format_stack", NULL) : NULL;

@@ -1,15 +1,15 @@
-/* Hooks in Python: on tensors, on leaves, on nodes.
+/* Hooks in Python: of tensors, of leaves, of nodes.
  *
- * The library keeps the callable as the context of its hook, and calls one of the functions below. What a hook returns is checked here only for its
- * type: that a replacement fits is the library's to check. */
+ * The callable is the context of a hook of the library, which runs one of the functions below. These check only the type of what the hook returns;
+ * the library checks that a replacement has the right sizes, dtype and device. */
 #include "hooks.h"
 #include "errors.h"
 #include "gil.h"
-#include "node.h"
 #include "override.h"
+#include "parse.h"
 #include "tables.h"
 
-/* The object that removes a hook: gradus.autograd.graph knows its type. */
+/* Returns the handle that removes a hook: a gradus.autograd.graph.GraphHandle. */
 static PyObject *handle_of(uint64_t number)
 {
     static PyObject *type;
@@ -42,7 +42,7 @@ static PyObject *read_hook(const char *name, const char *param, PyObject *const 
     return Py_NewRef(hook);
 }
 
-/* Returns the handle of a registered hook; NULL, and gives the hook up, if it was refused. */
+/* Returns the handle of a hook. If the library refused the hook (number 0), raises its error and drops the callable. */
 static PyObject *registered(uint64_t number, PyObject *hook)
 {
     if (number == 0)
@@ -50,7 +50,7 @@ static PyObject *registered(uint64_t number, PyObject *hook)
     return handle_of(number);
 }
 
-/* Of something that a hook returned. False with TypeError. */
+/* Checks what a hook returned. False with TypeError if it is no tensor. */
 static bool check_tensor(PyObject *object)
 {
     const bool ok = py_is_tensor(object);
@@ -60,7 +60,7 @@ static bool check_tensor(PyObject *object)
 }
 
 /* ---- On tensors --------------------------------------------------------------------------------------------------------------- */
-/* Calls the hook with the object of a tensor. New reference. */
+/* Calls the hook with the object of a tensor. Returns a new reference. */
 static PyObject *call_with(PyObject *hook, grd_tensor *t)
 {
     PyObject *object = py_wrap(t);
@@ -96,7 +96,7 @@ static void run_accumulated_hook(grd_tensor *leaf, void *context)
     const struct py_callback callback = py_begin_callback();
     PyObject *result = call_with(context, leaf);
     if (result != NULL && result != Py_None)
-        check_tensor(result); /* a tensor is allowed, and of no effect */
+        check_tensor(result); /* a tensor is allowed and ignored */
     Py_XDECREF(result);
     if (PyErr_Occurred())
         py_carry();
@@ -137,7 +137,7 @@ static void refuse_count(PyObject *hook, Py_ssize_t got, Py_ssize_t expected)
     Py_XDECREF(name);
 }
 
-/* Takes the entries of what a hook returned for `grads`. False with an exception. */
+/* Replaces `grads` by the items of what a hook returned. False with an exception. */
 static bool take_gradients(PyObject *hook, PyObject *result, grd_tensor **grads, Py_ssize_t n)
 {
     if (!PyTuple_Check(result)) {
@@ -180,25 +180,15 @@ static void run_node_hook(grd_node *node, grd_tensors grad_outputs, grd_tensor *
     py_end_callback(callback);
 }
 
-static PyObject *register_on_node(PyObject *self, bool pre, PyObject *hook)
+PyObject *py_hook_node(grd_node *node, bool pre, PyObject *const *args, Py_ssize_t nargs, PyObject *names)
 {
-    grd_node *node = ((py_node *)self)->node;
+    PyObject *hook = read_hook(pre ? "register_prehook" : "register_hook", "fn", args, nargs, names);
     if (hook == NULL)
         return NULL;
     if (node != NULL)
         return registered(grd_hook_node(node, pre, run_node_hook, hook, py_release_object), hook);
     Py_DECREF(hook);
     return PyErr_Format(PyExc_RuntimeError, "cannot register a hook: the graph of this context is gone");
-}
-
-PyObject *py_node_register_hook(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names)
-{
-    return register_on_node(self, false, read_hook("register_hook", "fn", args, nargs, names));
-}
-
-PyObject *py_node_register_prehook(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names)
-{
-    return register_on_node(self, true, read_hook("register_prehook", "fn", args, nargs, names));
 }
 
 /* ---- The module --------------------------------------------------------------------------------------------------------------------- */

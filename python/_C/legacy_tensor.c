@@ -1,8 +1,9 @@
-/* The oldest way to make tensors: Tensor(…), FloatTensor(…) and x.new(…), of sizes, of data, of another tensor or of a storage. */
+/* Legacy constructors: Tensor(…), FloatTensor(…) and x.new(…), from sizes, data, another tensor or a storage. */
 #include "as_tensor.h"
 #include "dtype.h"
 #include "errors.h"
 #include "override.h"
+#include "parse.h"
 #include "scalar.h"
 #include "storage.h"
 #include "tables.h"
@@ -12,14 +13,14 @@
 #include "gradus/ops/to.h"
 #include "gradus/ops/view.h"
 
-/* The tensors one constructor makes. */
+/* The tensors that a constructor makes. */
 struct maker {
     grd_dtype dtype;
     grd_device device;
-    bool any_dtype; /* another tensor may have any dtype */
+    bool any_dtype; /* Tensor(other) accepts any dtype of other */
 };
 
-/* Sizes; the memory is not set. */
+/* Returns a tensor of the given sizes whose elements are not set. */
 static grd_tensor *of_sizes(PyObject *sizes, const struct maker *maker)
 {
     int64_t values[GRD_MAX_DIMS], n;
@@ -33,7 +34,7 @@ static grd_tensor *of_storage(grd_tensor *bytes, grd_dtype dtype)
     return grd_from_storage(bytes, grd_dims(grd_numel(bytes) / grd_dtype_size(dtype)), grd_dims(1), 0, dtype);
 }
 
-/* An alias of another tensor, with its history. */
+/* Returns an alias of another tensor, with its history. */
 static grd_tensor *of_tensor(grd_tensor *t, const struct maker *maker)
 {
     const grd_dtype dtype = grd_tensor_dtype(t);
@@ -57,7 +58,7 @@ static grd_tensor *of_data(PyObject *data, const struct maker *maker)
     return NULL;
 }
 
-/* True if the only argument counts as sizes: a torch.Size, or an integer. A tuple of another type is data. */
+/* True if the only argument is the sizes: a torch.Size or an integer. A tuple of another type is data. */
 static bool is_size(PyObject *object)
 {
     int64_t size;
@@ -85,11 +86,11 @@ static const struct py_signature keyword_signature = {.params = keyword_params, 
 static const struct py_function keyword_function = {.name = "new", .signatures = &keyword_signature, .nsignatures = 1};
 
 struct keywords {
-    PyObject *size, *data; /* borrowed; NULL: not given */
+    PyObject *size, *data; /* borrowed; NULL: left out */
     grd_device device;
 };
 
-/* The positional arguments, of which there may be any number, are not in the table. */
+/* Reads the keywords with the parser. The positional arguments, of which there may be any number, are read by make(). */
 static bool read_keywords(PyObject *keywords, struct keywords *ret_keywords)
 {
     PyObject *no_positional = PyTuple_New(0);
@@ -181,7 +182,7 @@ PyObject *py_method_new(PyObject *self, PyObject *args, PyObject *keywords)
     return take(scope, make(args, keywords, &maker));
 }
 
-/* _legacy_tensor(dtype, args, kwargs) is LongTensor(…) and its like. */
+/* _legacy_tensor(dtype, args, kwargs): LongTensor(…) and the like. */
 static PyObject *legacy_tensor(PyObject *module, PyObject *const *args, Py_ssize_t nargs)
 {
     struct maker maker = {.device = GRD_CPU};

@@ -1,4 +1,4 @@
-/* The memory of the library: statistics, limits and what is kept of freed memory. gradus.cpu gives these functions PyTorch's names. */
+/* Memory statistics and limits of the library. gradus.cpu offers these functions under PyTorch's names. */
 #include "scalar.h"
 #include "tables.h"
 
@@ -22,7 +22,7 @@ static PyObject *memory_reset_peak(PyObject *Py_UNUSED(module), PyObject *Py_UNU
     Py_RETURN_NONE;
 }
 
-/* A number of bytes that is not negative, or None for `none`; false with TypeError or ValueError. */
+/* Reads a number of bytes, which must not be negative; None gives `none`. False with TypeError or ValueError. */
 static bool as_bytes(PyObject *object, const char *function, int64_t none, int64_t *ret_bytes)
 {
     *ret_bytes = none;

@@ -1,17 +1,17 @@
-/* The module gradus._C: every part adds its names. */
+/* The module gradus._C: collects what the files add (tables.h). */
 #include "errors.h"
 #include "tables.h"
 
-/* A function called after its module, as linalg_solve is, is found there without the module's name as well. False with an exception. */
+/* Adds a second name to functions whose name begins with that of the module: linalg.linalg_solve is also linalg.solve. False with an exception. */
 static bool add_short_names(PyObject *inner, const char *name, const PyMethodDef *functions)
 {
     const size_t n = strlen(name);
     for (; functions->ml_name != NULL; functions++) {
-        const char *whole = functions->ml_name;
-        if (strncmp(whole, name, n) != 0 || whole[n] != '_')
+        const char *full = functions->ml_name;
+        if (strncmp(full, name, n) != 0 || full[n] != '_')
             continue;
-        PyObject *function = PyObject_GetAttrString(inner, whole);
-        const bool ok = function != NULL && PyModule_AddObjectRef(inner, whole + n + 1, function) == 0;
+        PyObject *function = PyObject_GetAttrString(inner, full);
+        const bool ok = function != NULL && PyModule_AddObjectRef(inner, full + n + 1, function) == 0;
         Py_XDECREF(function);
         if (!ok)
             return false;
@@ -19,17 +19,17 @@ static bool add_short_names(PyObject *inner, const char *name, const PyMethodDef
     return true;
 }
 
-/* Adds a module inside this one, which can be imported by its whole name. */
-static bool add_inner(PyObject *module, const char *name, const char *whole_name, PyMethodDef *functions)
+/* Adds a submodule, which can be imported by its full name. */
+static bool add_inner(PyObject *module, const char *name, const char *full_name, PyMethodDef *functions)
 {
-    PyObject *inner = PyModule_New(whole_name);
+    PyObject *inner = PyModule_New(full_name);
     bool ok = inner != NULL && PyModule_AddFunctions(inner, functions) == 0 && add_short_names(inner, name, functions) &&
-              PyModule_AddObjectRef(module, name, inner) == 0 && PyDict_SetItemString(PyImport_GetModuleDict(), whole_name, inner) == 0;
+              PyModule_AddObjectRef(module, name, inner) == 0 && PyDict_SetItemString(PyImport_GetModuleDict(), full_name, inner) == 0;
     Py_XDECREF(inner);
     return ok;
 }
 
-/* Functions that PyTorch has in torch.nn.functional, torch.linalg, torch.special, torch.fft or torch.signal.windows alone. */
+/* Adds the submodules: functions that PyTorch has only in torch.nn.functional, torch.linalg, torch.special, torch.fft or torch.signal.windows. */
 static bool add_inner_modules(PyObject *module)
 {
     return add_inner(module, "nn", "gradus._C.nn", py_nn_functions) &&
@@ -39,7 +39,7 @@ static bool add_inner_modules(PyObject *module)
            add_inner(module, "windows", "gradus._C.windows", py_windows_functions);
 }
 
-/* The functions of files that add nothing else. */
+/* Adds the functions of files that add nothing else. */
 static bool add_functions(PyObject *module)
 {
     PyMethodDef *const tables[] = {py_as_tensor_functions, py_legacy_functions,       py_buffer_functions,         py_numpy_functions,

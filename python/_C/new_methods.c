@@ -1,4 +1,4 @@
-/* Methods that make tensors of the dtype and on the device of self: new_zeros and its like. */
+/* new_empty, new_zeros and the like: methods that make tensors with the dtype and the device of self. */
 #include "parse.h"
 #include "tensor_methods.h"
 #include "tensor_object.h"
@@ -16,14 +16,12 @@
     {                                                                                                                                      \
         "size", GRD_KIND_DIMS, 0, NULL                                                                                                     \
     }
-/* The keywords all of them take; they end the list of parameters. */
+/* The keywords of all of them, at the end of each list of parameters. */
 #define OPTIONS                                                                                                                            \
-    {"dtype", GRD_KIND_DTYPE, PY_OPTIONAL | PY_NONE | PY_KEYWORD, "None"},                                                                 \
-        {"device", GRD_KIND_DEVICE, PY_OPTIONAL | PY_NONE | PY_KEYWORD, "None"},                                                           \
-        {"requires_grad", GRD_KIND_BOOL, PY_OPTIONAL | PY_KEYWORD, "False"},                                                               \
-        {"layout", PY_KIND_LAYOUT, PY_OPTIONAL | PY_NONE | PY_KEYWORD, "None"},                                                            \
+    {"dtype", GRD_KIND_DTYPE, PY_OPTION, "None"}, {"device", GRD_KIND_DEVICE, PY_OPTION, "None"},                                          \
+        {"requires_grad", GRD_KIND_BOOL, PY_OPTIONAL | PY_KEYWORD, "False"}, {"layout", PY_KIND_LAYOUT, PY_OPTION, "None"},                \
     {                                                                                                                                      \
-        "pin_memory", PY_KIND_PIN_MEMORY, PY_OPTIONAL | PY_NONE | PY_KEYWORD, "False"                                                      \
+        "pin_memory", PY_KIND_PIN_MEMORY, PY_OPTION, "False"                                                                               \
     }
 
 static const struct py_param by_size[] = {SELF, SIZE, OPTIONS};
@@ -34,14 +32,14 @@ static const struct py_signature size_signature = {.params = by_size, .nparams =
 static const struct py_signature strides_signature = {.params = by_strides, .nparams = 8, .nvalues = 6, .positional = 3};
 static const struct py_signature value_signature = {.params = by_value, .nparams = 8, .nvalues = 6, .positional = 3};
 
-/* What the keywords say, those of self where they say nothing. */
+/* The keywords; the dtype and device of self where they were left out. */
 struct options {
     grd_dtype dtype;
     grd_device device;
     bool requires_grad;
 };
 
-/* `first` is the place of dtype. */
+/* Reads the keywords; `first` is the position of dtype among the parameters. */
 static struct options read_options(grd_tensor *self, const struct py_arguments *arguments, int first)
 {
     return (struct options){py_dtype_or(arguments, first, grd_tensor_dtype(self)),

@@ -1,21 +1,20 @@
 /* __torch_function__: classes that take over the calls in which their objects are arguments, and modes that take over all calls of a thread.
  *
- * A subclass of Tensor inherits Tensor's own, which calls the function for plain Tensors and gives its results the class of the subclass.
- * Parameter has the disabled one: it costs nothing and gives plain Tensors. A mode is asked before the classes, the innermost first; while it runs,
- * the next one further out is the innermost. */
+ * A subclass of Tensor inherits Tensor.__torch_function__, which runs the function with subclasses treated as Tensor and gives the results the
+ * subclass. Parameter has the disabled __torch_function__: its calls are not taken over and their results are Tensors. Modes are asked before
+ * classes, the innermost mode first. While a mode runs, it is off the stack, so the next outer mode is the innermost. */
 #include "override.h"
 #include "errors.h"
 #include "tables.h"
 
 static PyObject *name_of_override, *disabled_override;
 PyTypeObject *py_exact_type_no_mode;
-static int64_t modes_of_all; /* How many modes the stacks of all threads have. It is written with the GIL held. */
+static int64_t modes_of_all; /* the number of modes on the stacks of all threads; written with the GIL held */
 
 enum state { ENABLED, NO_SUBCLASSES, NOTHING };
-static _Thread_local enum state state; /* NO_SUBCLASSES: subclasses are plain Tensors; NOTHING: modes are not asked, either */
-static _Thread_local PyObject
-    *called; /* borrowed: the function that Tensor.__torch_function__ calls for plain Tensors; NULL if there is none */
-static _Thread_local PyObject *modes; /* a list, the innermost last; NULL if there is none */
+static _Thread_local enum state state; /* NO_SUBCLASSES: subclasses are treated as Tensor; NOTHING: modes are not asked, either */
+static _Thread_local PyObject *called; /* borrowed: the function that Tensor.__torch_function__ is running; NULL: none */
+static _Thread_local PyObject *modes;  /* a list, the innermost last; NULL: empty */
 
 bool py_has_override(PyObject *object)
 {
@@ -35,7 +34,7 @@ bool py_is_overloaded(PyObject *object)
     return !py_is_exact_no_mode(object) && (py_has_override(object) || (py_is_mode_active() && py_is_tensor(object)));
 }
 
-/* The function as users see it; one whose name begins with an underscore as the package sees it. */
+/* Returns the function object as users see it. A name that begins with an underscore is in gradus._C only. */
 static PyObject *public_function(const struct py_function *function)
 {
     static const char *const modules[] = {[PY_NN] = "gradus._C.nn",
@@ -70,7 +69,7 @@ static PyObject *keywords(PyObject *const *values, PyObject *names)
     return dict;
 }
 
-/* Subclasses come before their bases; among the rest the first given is asked first. */
+/* Sorts the overloaded arguments: subclasses before their bases, otherwise in the order of the call. */
 static void order(struct py_arguments *arguments)
 {
     for (int i = 1; i < arguments->noverloaded; i++)
@@ -103,7 +102,7 @@ static bool push_mode(PyObject *mode)
     return true;
 }
 
-/* The innermost mode, which leaves the stack. */
+/* Removes the innermost mode from the stack and returns it. */
 static PyObject *pop_mode(void)
 {
     const Py_ssize_t n = modes == NULL ? 0 : PyList_GET_SIZE(modes);
@@ -116,11 +115,11 @@ static PyObject *pop_mode(void)
     }
     count_modes(-1);
     if (n == 1)
-        Py_CLEAR(modes); /* so that a thread that ends leaves nothing */
+        Py_CLEAR(modes); /* so that nothing is left when a thread ends */
     return mode;
 }
 
-/* Asks a mode, without it on the stack. */
+/* Calls __torch_function__ of a mode, which is off the stack meanwhile. */
 static PyObject *ask_mode(PyObject *mode, PyObject *public, PyObject *types, PyObject *args, PyObject *kwargs)
 {
     PyObject *popped = pop_mode();
@@ -211,7 +210,7 @@ PyObject *py_override(PyObject *self, const char *name, PyObject *const *args, P
 
 /* ---- The two __torch_function__ that the module offers ---------------------------------------------------------------------- */
 
-/* The __torch_function__ of classes that want none: inside of the function subclasses are plain Tensors. */
+/* The disabled __torch_function__, for classes that want none: runs the function with subclasses treated as Tensor. */
 static PyObject *disabled(PyObject *self, PyObject *args)
 {
     (void)self;
@@ -230,11 +229,11 @@ static PyObject *disabled(PyObject *self, PyObject *args)
     return result;
 }
 
-static PyMethodDef disabled_method = {
-    "_disabled_torch_function_impl", disabled, METH_VARARGS,
-    "The __torch_function__ of a class that wants none: calls of the library treat it as a plain Tensor."};
+static PyMethodDef disabled_method = {"_disabled_torch_function_impl", disabled, METH_VARARGS,
+                                      "The __torch_function__ of a class that wants none: calls of the library treat it as a Tensor."};
 
-/* A result of the class: one that nobody else has becomes it, another gets an alias. */
+/* Gives a result the class: an exact Tensor with no other reference changes its class; any other tensor gets an alias of the class. Takes over the
+ * reference. */
 static PyObject *as_class(PyObject *result, PyObject *class)
 {
     if (PyTuple_CheckExact(result) || PyList_CheckExact(result)) {
@@ -266,8 +265,8 @@ static PyObject *as_class(PyObject *result, PyObject *class)
     return alias;
 }
 
-/* The result of a function of PyTorch's for plain Tensors. To it every Tensor of ours is of a foreign class, so that it asks Tensor.__torch_function__
- * again from inside of the call; the function of that name here answers. */
+/* Runs a function of PyTorch's own package. PyTorch does not know this Tensor and calls its __torch_function__ again for the same function, which
+ * would never end. So the function of the same name in this package is called instead. */
 static PyObject *call_counterpart(PyObject *function, PyObject *tuple, PyObject *dict)
 {
     PyObject *overrides = PyImport_ImportModule("gradus.overrides");
@@ -280,7 +279,7 @@ static PyObject *call_counterpart(PyObject *function, PyObject *tuple, PyObject 
     return result;
 }
 
-/* Tensor.__torch_function__ */
+/* Tensor.__torch_function__. */
 static PyObject *inherited(PyObject *class, PyObject *args)
 {
     PyObject *function, *types, *tuple = NULL, *dict = NULL;
@@ -310,13 +309,13 @@ static PyObject *inherited(PyObject *class, PyObject *args)
 
 PyMethodDef py_tensor_override_methods[] = {
     {"__torch_function__", inherited, METH_VARARGS | METH_CLASS,
-     "Calls the function for plain Tensors; its results are of the class of the subclass."},
+     "Calls the function with subclasses treated as Tensor; its results are of the class of the subclass."},
     {0},
 };
 
 /* ---- Switching off ---------------------------------------------------------------------------------------------------------------- */
 
-/* A context manager inside of which subclasses, or modes as well, do not take over calls. */
+/* A context manager inside of which subclasses, or subclasses and modes, do not take over calls. */
 struct guard {
     PyObject_HEAD enum state inside, before;
 };
@@ -358,12 +357,12 @@ static PyMethodDef guard_methods[] = {
     {"__enter__", enter_guard, METH_NOARGS, "Switches off."}, {"__exit__", exit_guard, METH_VARARGS, "Switches on again."}, {0}};
 static PyType_Slot without_subclasses_slots[] = {{Py_tp_new, new_without_subclasses},
                                                  {Py_tp_methods, guard_methods},
-                                                 {Py_tp_doc, "Inside of a with block subclasses of Tensor count as plain Tensors."},
+                                                 {Py_tp_doc, "Inside of a with block subclasses of Tensor are treated as Tensor."},
                                                  {0}};
 static PyType_Slot without_anything_slots[] = {
     {Py_tp_new, new_without_anything},
     {Py_tp_methods, guard_methods},
-    {Py_tp_doc, "Inside of a with block subclasses of Tensor count as plain Tensors, and modes are not asked."},
+    {Py_tp_doc, "Inside of a with block subclasses of Tensor are treated as Tensor, and modes are not asked."},
     {0}};
 static PyType_Spec without_subclasses = {"gradus._C.DisableTorchFunctionSubclass", sizeof(struct guard), 0, Py_TPFLAGS_DEFAULT,
                                          without_subclasses_slots};
@@ -387,7 +386,7 @@ static PyObject *stack(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(none))
     return modes == NULL ? PyList_New(0) : PyList_GetSlice(modes, 0, PyList_GET_SIZE(modes));
 }
 
-/* The arguments that overload a call, and plain Tensors, subclasses first, one of each class. */
+/* _overloaded_among(args): the arguments with a __torch_function__, and exact Tensors, one of each class, subclasses first. */
 static PyObject *overloaded_among(PyObject *Py_UNUSED(module), PyObject *given)
 {
     PyObject *items = PySequence_Fast(given, "expected a sequence of arguments");
@@ -438,7 +437,7 @@ static PyMethodDef functions[] = {
     {"_torch_function_stack", stack, METH_NOARGS, "The modes of this thread, the innermost last."},
     {"_has_torch_function", has_override, METH_O, "True if a mode is active, or the class of one of the arguments takes calls over."},
     {"_overloaded_among", overloaded_among, METH_O,
-     "The arguments whose classes take a call over, and plain Tensors, in the order they are asked."},
+     "The arguments whose classes take a call over, and Tensors, in the order they are asked."},
     {"_call_override", call_override, METH_VARARGS,
      "_call_override(function, overloaded, args, kwargs): asks the mode and the overloaded arguments."},
     {0},

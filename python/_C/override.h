@@ -2,8 +2,8 @@
 #ifndef GRADUS_PYTHON_OVERRIDE_H
 #define GRADUS_PYTHON_OVERRIDE_H
 
+#include "signature.h"
 #include "tensor_object.h"
-#include "parse.h"
 
 /* py_tensor_type, or NULL while any thread has a mode. Comparing a type with it tests for subclasses and for modes at once. */
 extern PyTypeObject *py_exact_type_no_mode;

@@ -1,7 +1,7 @@
-/* The argument parser: one for all functions, driven by tables.
+/* The argument parser, driven by tables of signatures (parse.h).
  *
- * Signatures are tried in order. An argument that is not of its parameter's kind means that the signature does not fit; what is of the kind
- * and cannot be converted (an integer beyond 64 bits) is an exception at once. Only when nothing fits is it asked why. */
+ * Signatures are tried in order. A signature does not fit if an argument is not of its parameter's kind. An argument that is of the kind but cannot
+ * be converted (an integer beyond 64 bits) is an error at once. Only if no signature fits is the reason determined, for the message. */
 #include "parse.h"
 #include "device.h"
 #include "dtype.h"
@@ -24,7 +24,7 @@ struct block {
     _Alignas(16) char data[];
 };
 
-/* Memory until py_arguments_done. */
+/* Returns memory that py_arguments_done frees. */
 static void *allocate(struct py_arguments *arguments, size_t size)
 {
     struct block *block = PyMem_Malloc(sizeof *block + size);
@@ -56,7 +56,8 @@ static int64_t *ints(struct py_arguments *arguments, Py_ssize_t n)
     return allocate(arguments, (size_t)n * sizeof(int64_t));
 }
 
-/* As in PyTorch the first element says whether this is a list of integers: another one that is none is an error, and may be a bool. */
+/* Converts a list of integers. As in PyTorch the first element decides whether the signature fits; a later element that is no integer is an error,
+ * and may be a bool. */
 static enum match convert_ints(const struct py_param *param, PyObject *const *items, Py_ssize_t n, struct py_arguments *arguments,
                                grd_value *ret_value)
 {
@@ -75,7 +76,7 @@ static enum match convert_ints(const struct py_param *param, PyObject *const *it
     return MATCH_YES;
 }
 
-/* A tuple or list, or one integer for a list of one. */
+/* Converts a tuple or list of integers, or one integer as a list of one. */
 static enum match convert_dims(const struct py_param *param, PyObject *object, struct py_arguments *arguments, grd_value *ret_value)
 {
     if (PyTuple_Check(object) || PyList_Check(object))
@@ -87,7 +88,7 @@ static enum match convert_dims(const struct py_param *param, PyObject *object, s
 
 static enum match convert_float(PyObject *object, grd_value *ret_value)
 {
-    if (PyLong_CheckExact(object)) { /* also beyond the range of integers */
+    if (PyLong_CheckExact(object)) { /* may be beyond int64 */
         ret_value->v.number = PyLong_AsDouble(object);
         return as_match(ret_value->v.number == -1 && PyErr_Occurred() ? -1 : 1);
     }
@@ -99,7 +100,7 @@ static enum match convert_float(PyObject *object, grd_value *ret_value)
     return MATCH_YES;
 }
 
-/* A tuple or list of real numbers as a tensor of float64. */
+/* Converts a tuple or list of real numbers to a float64 tensor. */
 static enum match convert_numbers(PyObject *object, struct py_arguments *arguments, grd_tensor **ret_tensor)
 {
     const Py_ssize_t n = PySequence_Fast_GET_SIZE(object);
@@ -122,7 +123,7 @@ static enum match convert_tensor(PyObject *object, int flags, struct py_argument
         *ret_tensor = py_tensor_of(object);
         return MATCH_YES;
     }
-    if (py_has_override(object)) { /* it counts as a tensor; the operator is not called then */
+    if (py_has_override(object)) { /* counts as a tensor; the operator is not called in this case */
         py_note_overloaded(object, arguments);
         return MATCH_YES;
     }
@@ -185,7 +186,7 @@ static enum match check_sparse_grad(PyObject *object)
     return object == Py_False ? MATCH_YES : object == Py_True ? MATCH_ERROR : MATCH_NO;
 }
 
-/* Any object is true or false, as for an `if` of Python. */
+/* Reads the truth value of any object. */
 static enum match check_inplace(PyObject *object, struct py_arguments *arguments)
 {
     const int truth = PyObject_IsTrue(object);
@@ -223,7 +224,7 @@ static enum match convert_outs(PyObject *const *items, Py_ssize_t n, struct py_a
     return match;
 }
 
-/* A number, or where the parameter takes them a 0-d tensor's value. */
+/* Converts a number, or the value of a 0-d tensor if the parameter allows that. */
 static enum match convert_scalar(const struct py_param *param, PyObject *object, const struct py_arguments *arguments,
                                  grd_scalar *ret_scalar)
 {
@@ -306,7 +307,7 @@ static int find_exactly(const struct py_signature *signature, int first, const c
     return -1;
 }
 
-/* The place of a parameter by its name, or by NumPy's name for it; -1: none. */
+/* Returns the position of the parameter of that name, or of NumPy's synonym; -1 if there is none. */
 static int find_param(const struct py_signature *signature, int first, PyObject *name)
 {
     static const struct {
@@ -315,7 +316,7 @@ static int find_param(const struct py_signature *signature, int first, PyObject 
     const char *text = PyUnicode_AsUTF8(name);
     int at = text == NULL ? -1 : find_exactly(signature, first, text);
     if (text == NULL)
-        PyErr_Clear(); /* a name that is no text is nobody's */
+        PyErr_Clear(); /* a name that cannot be encoded matches no parameter */
     for (size_t i = 0; at < 0 && text != NULL && i < sizeof synonyms / sizeof *synonyms; i++)
         if (strcmp(synonyms[i].synonym, text) == 0)
             at = find_exactly(signature, first, synonyms[i].name);
@@ -324,15 +325,15 @@ static int find_param(const struct py_signature *signature, int first, PyObject 
 
 /* ---- Matching --------------------------------------------------------------------------------------------------------------------- */
 
-/* A call as it came. */
+/* The arguments of a call as Python passes them. */
 struct call {
-    PyObject *self; /* NULL: a function */
+    PyObject *self; /* NULL for a function */
     PyObject *const *args;
     Py_ssize_t nargs, nnames;
     PyObject *names;
 };
 
-/* Writes the object given for each parameter to arguments->objects. */
+/* Writes the object given for each parameter to arguments->objects. False if there are too many, or a name is unknown or given twice. */
 static bool place(const struct py_signature *signature, const struct call *call, struct py_arguments *arguments)
 {
     const int shift = call->self != NULL;
@@ -362,7 +363,7 @@ static void begin(const struct py_signature *signature, struct py_arguments *arg
     arguments->nints = 0;
 }
 
-/* The first parameter that is missing or does not fit is written to ret_at. */
+/* Converts all arguments. Writes the position of the first one that is missing or does not fit to ret_at. */
 static enum match convert_all(const struct py_signature *signature, struct py_arguments *arguments, int *ret_at)
 {
     for (int i = 0; i < signature->nparams; i++) {
@@ -383,7 +384,7 @@ static enum match convert_all(const struct py_signature *signature, struct py_ar
     return MATCH_YES;
 }
 
-/* Puts values and objects, which are in the order of the parameters, into that of the operator's arguments. */
+/* Moves values and objects from the order of the parameters to that of the operator's arguments. */
 static void reorder(const struct py_signature *signature, struct py_arguments *arguments)
 {
     grd_value values[PY_MAX_PARAMS] = {{0}};
@@ -396,7 +397,7 @@ static void reorder(const struct py_signature *signature, struct py_arguments *a
     memcpy(arguments->objects, objects, signature->nvalues * sizeof *objects);
 }
 
-/* Sizes given one by one: view(2, 3). They are all that is given by position. */
+/* Matches sizes given as several arguments: view(2, 3). They must be all positional arguments. */
 static enum match match_loose(const struct py_signature *signature, const struct call *call, struct py_arguments *arguments)
 {
     const int shift = call->self != NULL, at = signature->positional - 1;
@@ -406,7 +407,7 @@ static enum match match_loose(const struct py_signature *signature, const struct
     if (!place(signature, &rest, arguments) || arguments->objects[at] != NULL)
         return MATCH_NO;
     int missing;
-    arguments->objects[at] = call->args[0]; /* one of them stands for the list until it is read */
+    arguments->objects[at] = call->args[0]; /* placeholder, replaced below by the list */
     enum match match = convert_all(signature, arguments, &missing);
     return match == MATCH_YES ? convert_ints(&signature->params[at], call->args, call->nargs, arguments, &arguments->values[at]) : match;
 }
@@ -470,7 +471,7 @@ static const char *kind_text(const struct py_param *param)
     }
 }
 
-/* "(Tensor input, Number alpha = 1, *, Tensor out = None)", as text that grows; NULL stays NULL. */
+/* Returns "(Tensor input, Number alpha = 1, *, Tensor out = None)"; NULL with an exception. */
 static PyObject *signature_text(const struct py_signature *signature, int first)
 {
     PyObject *text = PyUnicode_FromString("(");
@@ -508,7 +509,7 @@ static PyObject *given_text(const struct call *call)
     return text;
 }
 
-/* Several signatures: all of them. */
+/* Raises TypeError with a list of all signatures. */
 static void refuse_all(const struct py_function *function, const struct call *call)
 {
     const int first = call->self != NULL;
@@ -528,7 +529,7 @@ static void refuse_all(const struct py_function *function, const struct call *ca
     Py_XDECREF(given);
 }
 
-/* Names that no parameter has, or that were given by position too. True when one was found and raised. */
+/* Raises TypeError for a keyword that no parameter has or that was also given by position. True if there is one. */
 static bool refuse_names(const struct py_function *function, const struct py_signature *signature, const struct call *call)
 {
     const int shift = call->self != NULL;
@@ -560,11 +561,11 @@ static void refuse_missing(const struct py_function *function, const struct py_s
         }
     if (text != NULL)
         PyErr_Format(PyExc_TypeError, "%s() missing %d required positional argument%s: %U", function->name, count, count == 1 ? "s" : "",
-                     text); /* the plural of one is PyTorch's */
+                     text); /* PyTorch puts the "s" after one, not after several */
     Py_XDECREF(text);
 }
 
-/* Names the first element of a list that is of the wrong kind. False: there is none, or the argument is no list. */
+/* Raises TypeError for the first element of a list that is of the wrong kind. False if there is none, or the argument is no list. */
 static bool refuse_element(const struct py_function *function, const struct py_param *param, PyObject *object, int at, const char *position)
 {
     if (!PyTuple_Check(object) && !PyList_Check(object))
@@ -605,7 +606,7 @@ static int count_required(const struct py_signature *signature)
     return required;
 }
 
-/* Returns the only signature that takes as many arguments as the call has. NULL: there are none, or several. */
+/* Returns the only signature that takes as many arguments as the call has; NULL if there are none or several. */
 static const struct py_signature *only_of_length(const struct py_function *function, const struct call *call)
 {
     const struct py_signature *found = NULL;
@@ -621,7 +622,7 @@ static const struct py_signature *only_of_length(const struct py_function *funct
     return found;
 }
 
-/* Says what is wrong with a call by one signature. */
+/* Raises TypeError that says why a call does not fit its only signature. */
 static void refuse_one(const struct py_function *function, const struct py_signature *signature, const struct call *call,
                        struct py_arguments *arguments)
 {

@@ -1,4 +1,4 @@
-/* Plug-ins: shared objects are loaded, and operators that were defined at run time are called by name. */
+/* Plug-ins: loading shared objects, and calling operators that were defined at run time by name. */
 #include "add_type.h"
 #include "call.h"
 #include "errors.h"
@@ -7,7 +7,7 @@
 #include <stddef.h>
 #include <structmember.h>
 
-/* An operator as a function, with a table as the generated functions have. */
+/* An operator as a callable object, with a signature as generated functions have. */
 struct op_object {
     PyObject_HEAD vectorcallfunc call;
     const grd_op *op;
@@ -24,7 +24,7 @@ static PyObject *call_op(PyObject *callable, PyObject *const *args, size_t nargs
     return py_call(&self->function, NULL, args, PyVectorcall_NARGS(nargsf), names);
 }
 
-/* How many arguments of the signature "f(Tensor self, *, Scalar scale=1) -> Tensor" come before the star. */
+/* Returns how many arguments of the signature "f(Tensor self, *, Scalar scale=1) -> Tensor" come before the star. */
 static int count_positional(const char *schema, int nargs)
 {
     int before = 0, depth = 0;

@@ -1,4 +1,5 @@
-/* Attributes of Tensor that are no methods. Each goes through one gate, which hands tensors of types with a __torch_function__ of their own over to it. */
+/* Properties of Tensor. All are read and written through get_property and set_property, which ask the __torch_function__ of subclasses and modes
+ * first. */
 #include "device.h"
 #include "dtype.h"
 #include "errors.h"
@@ -18,12 +19,12 @@
 struct property {
     const char *name;
     PyObject *(*get)(PyObject *self);
-    int (*set)(PyObject *self, PyObject *value); /* value NULL: delete */
+    int (*set)(PyObject *self, PyObject *value); /* value NULL: delete the property */
 };
 
 /* ---- The gate ------------------------------------------------------------------------------------------------------------------- */
 
-/* Calls __torch_function__ for Tensor.shape.__get__ or the like. */
+/* Calls __torch_function__ for Tensor.shape.__get__, __set__ or __delete__. */
 static PyObject *hand_over(PyObject *self, const char *name, const char *access, PyObject *value)
 {
     PyObject *property = py_has_stack() ? PyObject_GetAttrString((PyObject *)py_tensor_type, name) : NULL;
@@ -56,7 +57,7 @@ static int set_property(PyObject *self, PyObject *value, void *closure)
     return done != NULL ? 0 : -1;
 }
 
-/* The result of a setter that ran inside the scope. */
+/* Closes the scope of a setter and returns its result: 0, or -1 with an exception. */
 static int leave(grd_scope scope)
 {
     PyObject *left = py_leave(scope);
@@ -166,7 +167,7 @@ static PyObject *get_is_quantized(PyObject *self)
     return PyBool_FromLong(py_dtype_is_quantized(grd_tensor_dtype(py_tensor_of(self))));
 }
 
-/* Of layouts that there are not. */
+/* For layouts and kinds of tensors that do not exist here. */
 static PyObject *get_false(PyObject *Py_UNUSED(self))
 {
     Py_RETURN_FALSE;
@@ -311,7 +312,7 @@ static PyObject *get_imag(PyObject *self)
     return py_take(scope, grd_imag(py_tensor_of(self)));
 }
 
-/* Writes a tensor or a number to one of the parts. */
+/* Writes a tensor or a number to the real or the imaginary part. */
 static int set_part(PyObject *self, PyObject *value, grd_tensor *(*part)(grd_tensor *), const char *name)
 {
     grd_scope scope = grd_scope_open();
@@ -359,7 +360,7 @@ static PyObject *get_T(PyObject *self)
     return py_take(scope, reversed(py_tensor_of(self)));
 }
 
-/* Each matrix transposed; its conjugate when asked for. A tensor of no dimensions is its own. */
+/* Returns a view with each matrix transposed, conjugated if `conjugate`. A 0-d tensor stays as it is. */
 static PyObject *transposed(PyObject *self, bool conjugate)
 {
     grd_tensor *t = py_tensor_of(self);

@@ -1,7 +1,8 @@
-/* Functions that answer about dtypes and tensors: of the module, and methods of the same name. */
+/* Queries of dtypes and tensors: is_tensor, numel, equal, allclose, promote_types, … as functions and as methods of Tensor. */
 #include "dtype.h"
 #include "errors.h"
 #include "override.h"
+#include "parse.h"
 #include "tables.h"
 #include "tensor_methods.h"
 #include "tensor_slots.h"
@@ -141,7 +142,7 @@ static const struct comparison equal = {"equal", &pair_signature, compare_equal}
 static const struct comparison allclose = {"allclose", &close_signature, compare_close};
 static const struct comparison is_same_size = {"is_same_size", &pair_signature, compare_sizes};
 
-/* `self` is NULL for a function of the module. */
+/* Runs a comparison; `self` is NULL for a function of the module. */
 static PyObject *compare(const struct comparison *comparison, PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names)
 {
     const struct py_function function = {
@@ -226,7 +227,7 @@ static PyObject *result_type(PyObject *Py_UNUSED(module), PyObject *const *args,
 {
     struct py_arguments arguments;
     PyObject *result = NULL;
-    grd_scope scope = grd_scope_open(); /* of tensors that stand for numbers */
+    grd_scope scope = grd_scope_open(); /* holds the tensors that stand for numbers */
     if (py_accept(&result_function, NULL, args, nargs, names, &arguments, &result)) {
         grd_tensor *const tensors[] = {arguments.values[0].v.tensor, arguments.values[1].v.tensor};
         const grd_dtype dtype = grd_result_type(tensors, 2);

@@ -7,7 +7,7 @@
 
 #include <stdlib.h>
 
-/* nn.Parameter prints as a plain tensor does; other subclasses by their name. */
+/* Returns the name that repr() shows: "tensor" for Tensor and nn.Parameter, the class's name for other subclasses. */
 static const char *printed_name(PyObject *self)
 {
     const char *name = py_class_name(self);
@@ -26,7 +26,7 @@ PyObject *py_tensor_repr(PyObject *self)
     return object;
 }
 
-/* The only element of a 0-d tensor formatted as the number it is; every other tensor takes the empty format alone. */
+/* Formats a 0-d tensor as its number. Every other tensor accepts only the empty format, which gives str(). */
 PyObject *py_method_format(PyObject *self, PyObject *format)
 {
     if (PY_UNLIKELY(py_is_overloaded(self)))

@@ -1,4 +1,4 @@
-/* Files: safetensors, and files that take the place of others. gradus.safetensors and gradus.serialization stand on these. */
+/* safetensors files, and files that atomically replace others, for gradus.safetensors and gradus.serialization. */
 #include "add_type.h"
 #include "dtype.h"
 #include "errors.h"
@@ -6,14 +6,14 @@
 #include "tables.h"
 #include "tensor_object.h"
 
-/* The path of a str, bytes or os.PathLike as bytes; NULL with an exception. */
+/* Returns the path of a str, bytes or os.PathLike as bytes; NULL with an exception. */
 static PyObject *path_bytes(PyObject *path)
 {
     PyObject *bytes;
     return PyUnicode_FSConverter(path, &bytes) ? bytes : NULL;
 }
 
-/* The UTF-8 of a str, borrowed; NULL with an exception, as for one with a NUL, which no name in a file has. */
+/* Returns the UTF-8 of a str, borrowed. NULL with an exception, also if it contains a NUL character, which names in a file must not have. */
 static const char *utf8_of(PyObject *text, const char *what)
 {
     Py_ssize_t size;
@@ -32,9 +32,9 @@ static const char *utf8_of(PyObject *text, const char *what)
 /* ---- Reading ------------------------------------------------------------------------------------------------------------------------------- */
 
 typedef struct tensor_file {
-    PyObject_HEAD grd_tensor_file *file; /* NULL once it is closed and nobody reads */
-    Py_buffer buffer;                    /* of a file in memory; obj is NULL otherwise */
-    int readers;                         /* calls that let the interpreter go on */
+    PyObject_HEAD grd_tensor_file *file; /* NULL after it was closed and the last reader has returned */
+    Py_buffer buffer;                    /* the bytes of a file in memory; obj is NULL otherwise */
+    int readers;                         /* calls that read without the GIL */
     bool closed;
 } tensor_file;
 
@@ -60,7 +60,7 @@ static bool is_open(const tensor_file *self)
     return !self->closed;
 }
 
-/* The object of an opened file, or the error that opening it gave. */
+/* Returns the object of an opened file, or raises the error of opening it. */
 static PyObject *finish_opening(tensor_file *self)
 {
     if (self->file != NULL)
@@ -141,7 +141,7 @@ static PyObject *tensor_file_read(PyObject *object, PyObject *name)
     return py_take(scope, tensor);
 }
 
-/* (dtype, sizes, offset), or None. */
+/* Returns (dtype, sizes, offset) of a tensor, or None. */
 static PyObject *tensor_file_describe(PyObject *object, PyObject *name)
 {
     const tensor_file *self = (tensor_file *)object;
@@ -183,7 +183,7 @@ static PyType_Slot tensor_file_slots[] = {
 
 /* ---- Writing ---------------------------------------------------------------------------------------------------------------------------------- */
 
-/* What a dictionary of tensors and one of texts say, as lists for the library. */
+/* The items of a dict of tensors and of a dict of texts, as lists for the library. */
 struct contents {
     grd_named_tensor *tensors;
     grd_named_text *texts;
@@ -196,7 +196,7 @@ static void contents_done(struct contents *contents)
     PyMem_Free(contents->texts);
 }
 
-/* Room for the items of a dictionary; NULL with an exception. */
+/* Returns zeroed memory for the items of a dict; NULL with an exception. */
 static void *new_list(PyObject *dict, size_t item)
 {
     void *list = PyMem_Calloc((size_t)PyDict_GET_SIZE(dict) + 1, item);
@@ -236,7 +236,7 @@ static bool add_texts(struct contents *contents, PyObject *metadata)
     return contents->texts != NULL;
 }
 
-/* Writes to the path, or with None to new bytes. The dictionaries are the caller's own and hold everything alive. */
+/* Writes to a path, or returns bytes if the path is None. The caller owns the dicts, which keep the tensors and texts alive. */
 static PyObject *write_contents(const struct contents *contents, PyObject *path)
 {
     const grd_named_tensors tensors = {contents->tensors, contents->ntensors};
@@ -273,7 +273,7 @@ static PyObject *save_safetensors(PyObject *Py_UNUSED(module), PyObject *args)
 /* ---- Replacing a file --------------------------------------------------------------------------------------------------------------------------- */
 
 typedef struct replacement {
-    PyObject_HEAD grd_replacement *file; /* NULL once it is committed or abandoned */
+    PyObject_HEAD grd_replacement *file; /* NULL after commit or abandon */
 } replacement;
 
 static PyTypeObject *replacement_type;

@@ -1,4 +1,4 @@
-/* The process: threads, default dtype and device, print options, configuration. */
+/* Settings of the process: threads, default dtype, print options, configuration. */
 #include "add_type.h"
 #include "dtype.h"
 #include "errors.h"
@@ -9,7 +9,7 @@
 
 /* ---- Threads -------------------------------------------------------------------------------------------------------------------- */
 
-/* A positive int; false with RuntimeError. */
+/* Reads a positive integer. False with RuntimeError. */
 static bool as_thread_count(PyObject *object, const char *function, int64_t *ret_count)
 {
     const int is_int = py_as_int(object, ret_count);
@@ -36,7 +36,7 @@ static PyObject *set_num_threads(PyObject *Py_UNUSED(module), PyObject *given)
     Py_RETURN_NONE;
 }
 
-/* Operators do not run beside each other, so there is one thread between them. */
+/* Operators do not run concurrently, so this number is always 1. */
 static PyObject *get_num_interop_threads(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(none))
 {
     return PyLong_FromLong(1);
@@ -74,12 +74,7 @@ static PyObject *set_default_dtype(PyObject *Py_UNUSED(module), PyObject *given)
 
 enum { PRECISION, THRESHOLD, EDGE_ITEMS, LINE_WIDTH, PROFILE, SCI_MODE, NOPTIONS };
 
-static bool is_given(PyObject *object)
-{
-    return object != NULL && object != Py_None;
-}
-
-/* A number of the options, between two bounds; what is beyond the upper one, infinity too, is that. */
+/* Reads a print option. A value above `high`, or infinity, gives `high`; one below `low` is refused. */
 static bool read_option(PyObject *object, const char *name, int64_t low, int64_t high, int64_t *ret_value)
 {
     int64_t value = high;
@@ -133,19 +128,19 @@ static PyObject *set_printoptions(PyObject *Py_UNUSED(module), PyObject *args, P
                                      &given[EDGE_ITEMS], &given[LINE_WIDTH], &given[PROFILE], &given[SCI_MODE]))
         return NULL;
     grd_print_options options = grd_print_options_get();
-    if (is_given(given[PROFILE]) && !apply_profile(given[PROFILE], &options))
+    if (py_is_given(given[PROFILE]) && !apply_profile(given[PROFILE], &options))
         return NULL;
     int64_t precision = options.precision, edge = options.edge, width = options.line_width;
-    if (is_given(given[PRECISION]) && !read_option(given[PRECISION], names[PRECISION], 0, 64, &precision))
+    if (py_is_given(given[PRECISION]) && !read_option(given[PRECISION], names[PRECISION], 0, 64, &precision))
         return NULL;
-    if (is_given(given[THRESHOLD]) && !read_option(given[THRESHOLD], names[THRESHOLD], 0, INT64_MAX, &options.threshold))
+    if (py_is_given(given[THRESHOLD]) && !read_option(given[THRESHOLD], names[THRESHOLD], 0, INT64_MAX, &options.threshold))
         return NULL;
-    if (is_given(given[EDGE_ITEMS]) && !read_option(given[EDGE_ITEMS], names[EDGE_ITEMS], 0, INT32_MAX, &edge))
+    if (py_is_given(given[EDGE_ITEMS]) && !read_option(given[EDGE_ITEMS], names[EDGE_ITEMS], 0, INT32_MAX, &edge))
         return NULL;
-    if (is_given(given[LINE_WIDTH]) && !read_option(given[LINE_WIDTH], names[LINE_WIDTH], 1, INT32_MAX, &width))
+    if (py_is_given(given[LINE_WIDTH]) && !read_option(given[LINE_WIDTH], names[LINE_WIDTH], 1, INT32_MAX, &width))
         return NULL;
-    /* As PyTorch: every call decides anew. */
-    options.sci_mode = is_given(given[SCI_MODE]) ? PyObject_IsTrue(given[SCI_MODE]) : -1;
+    /* As in PyTorch a call without sci_mode resets it. */
+    options.sci_mode = py_is_given(given[SCI_MODE]) ? PyObject_IsTrue(given[SCI_MODE]) : -1;
     if (PyErr_Occurred())
         return NULL;
     options.precision = (int)precision;
@@ -191,7 +186,7 @@ static PyObject *error_is_pending(PyObject *Py_UNUSED(module), PyObject *Py_UNUS
     return PyBool_FromLong(!grd_ok());
 }
 
-/* Libraries of models announce themselves so. */
+/* torchvision and other libraries call this when they are used. */
 static PyObject *log_api_usage_once(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(name))
 {
     Py_RETURN_NONE;

@@ -1,7 +1,7 @@
-/* Storages that get other memory: resized, or shared with other processes. gradus._tensor_storage and gradus.multiprocessing stand on these functions.
+/* Storages that get other memory: resized, or shared with other processes. gradus._tensor_storage and gradus.multiprocessing use these functions.
  *
- * A storage can move when all tensors over it are known (grd_storage_owned_by). Most often they are the tensor at hand, its base and the storage object;
- * otherwise all tensors that the garbage collector knows are looked through. */
+ * The memory of a storage can change only if all tensors over it are known (grd_storage_owned_by). Usually these are the tensor at hand, its base and
+ * the tensor of the storage object. Otherwise all tensors that the garbage collector tracks are searched. */
 #include "errors.h"
 #include "gil.h"
 #include "parse.h"
@@ -13,7 +13,7 @@
 struct owners {
     grd_tensor **tensors; /* borrowed */
     int64_t n, room;
-    PyObject *kept; /* what keeps them alive */
+    PyObject *kept; /* the list that keeps them alive */
 };
 
 static void owners_done(struct owners *o)
@@ -59,7 +59,7 @@ static bool add_objects(struct owners *o)
     return o->kept != NULL;
 }
 
-/* All tensors over a storage that Python knows. `tensor` is one of them, or NULL. False with an exception. */
+/* Finds all tensors over a storage. `tensor` is one of them, or NULL. False with an exception. */
 static bool find_owners(grd_tensor *bytes, PyObject *tensor, struct owners *ret_owners)
 {
     *ret_owners = (struct owners){0};
@@ -70,7 +70,7 @@ static bool find_owners(grd_tensor *bytes, PyObject *tensor, struct owners *ret_
     return false;
 }
 
-/* Returns None, or raises the pending error of a change that failed. */
+/* Ends a change; returns None, or raises the pending error if the change failed. */
 static PyObject *end_change(bool ok)
 {
     py_end_change();
@@ -124,7 +124,7 @@ static PyObject *share_storage(PyObject *Py_UNUSED(module), PyObject *const *arg
     return result;
 }
 
-/* The place of shared memory: its descriptor or None, and its name or None; None for other memory. */
+/* _shared_place(storage): (descriptor or None, name or None) of shared memory; None for other memory. */
 static PyObject *shared_place(PyObject *Py_UNUSED(module), PyObject *storage)
 {
     const grd_tensor *t = py_storage_argument("_shared_place", storage);
@@ -151,7 +151,7 @@ static const struct py_signature open_signatures[] = {{.params = open_name_param
                                                       {.params = open_descriptor_params, .nparams = 2, .positional = 2}};
 static const struct py_function open_function = {.name = "_open_shared", .signatures = open_signatures, .nsignatures = 2};
 
-/* Returns the storage of shared memory, which a descriptor or a name leads to. */
+/* Returns the storage of shared memory, given by a descriptor or a name. */
 static PyObject *open_shared(PyObject *Py_UNUSED(module), PyObject *const *args, Py_ssize_t nargs, PyObject *names)
 {
     struct py_arguments arguments;

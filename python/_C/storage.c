@@ -1,5 +1,7 @@
-/* Storages: the bytes that tensors share, as objects. A storage object holds a detached tensor of all its bytes, and through it the storage; there is at most
- * one object for a storage, so that pickling and copying, which go by objects, see what is shared. */
+/* torch.UntypedStorage: the bytes that tensors share.
+ *
+ * A storage object owns a detached uint8 tensor of all its bytes. There is at most one object of a storage, so that pickling and copying, which
+ * compare objects by identity, see what is shared. */
 #include "storage.h"
 #include "add_type.h"
 #include "device.h"
@@ -7,6 +9,7 @@
 #include "from_sequence.h"
 #include "index.h"
 #include "override.h"
+#include "parse.h"
 #include "scalar.h"
 #include "tables.h"
 
@@ -18,12 +21,12 @@
 #include "gradus/ops/empty.h"
 
 typedef struct py_storage {
-    PyObject_HEAD grd_tensor *bytes; /* kept: uint8, one dimension, all of it */
+    PyObject_HEAD grd_tensor *bytes; /* owned; uint8, 1-d, all bytes of the storage */
     PyObject *weakrefs;
 } py_storage;
 
 static PyTypeObject *storage_type;
-static PyObject *storages; /* address of the storage → its object, borrowed, as numbers */
+static PyObject *storages; /* a dict: address of a storage → address of its object, which is not owned */
 
 static grd_tensor *bytes_of(PyObject *self)
 {
@@ -50,7 +53,7 @@ static PyObject *identity_of(const grd_tensor *t)
     return PyLong_FromVoidPtr((void *)(uintptr_t)grd_storage_identity(t));
 }
 
-/* A new reference, or NULL, with no exception when there is none. */
+/* Returns the object of a storage as a new reference; NULL, with no exception, if there is none. */
 static PyObject *find_object(PyObject *identity)
 {
     PyObject *address = PyDict_GetItemWithError(storages, identity);
@@ -77,7 +80,8 @@ static PyObject *make_object(PyObject *identity, grd_tensor *t)
     return NULL;
 }
 
-PyObject *py_storage_of(grd_tensor *t)
+/* Returns the storage object of a tensor: the existing one, or else a new one. */
+static PyObject *storage_of(grd_tensor *t)
 {
     PyObject *identity = identity_of(t), *object = identity != NULL ? find_object(identity) : NULL;
     if (object == NULL && identity != NULL && !PyErr_Occurred())
@@ -88,7 +92,7 @@ PyObject *py_storage_of(grd_tensor *t)
 
 PyObject *py_take_storage(grd_scope scope, grd_tensor *t)
 {
-    PyObject *object = t != NULL && grd_ok() ? py_storage_of(t) : NULL;
+    PyObject *object = t != NULL && grd_ok() ? storage_of(t) : NULL;
     if (object == NULL)
         return py_abandon(scope);
     grd_scope_close(scope);
@@ -206,7 +210,7 @@ static PyObject *untyped_storage(PyObject *self, PyObject *unused)
     if (PY_UNLIKELY(py_is_overloaded(self)))
         return py_override(self, "untyped_storage", NULL, 0, NULL);
     (void)unused;
-    return py_storage_of(py_tensor_of(self));
+    return storage_of(py_tensor_of(self));
 }
 
 /* ---- The object ------------------------------------------------------------------------------------------------------------------------------------- */
@@ -235,7 +239,7 @@ static PyObject *storage_element_size(PyObject *self, PyObject *unused)
     return PyLong_FromLong(1);
 }
 
-/* The bytes as a tensor over the storage. */
+/* Returns a tensor over all bytes of the storage. */
 static PyObject *storage_tensor(PyObject *self)
 {
     const grd_scope scope = grd_scope_open();
@@ -264,7 +268,7 @@ static PyObject *storage_clone(PyObject *self, PyObject *unused)
     return py_take_storage(scope, grd_clone(bytes_of(self)));
 }
 
-/* copy.deepcopy: what was copied already is in memo. */
+/* copy.deepcopy; `memo` has the copies made so far. */
 static PyObject *storage_deepcopy(PyObject *self, PyObject *memo)
 {
     PyObject *key = PyLong_FromVoidPtr(self), *copy = NULL;
@@ -299,7 +303,7 @@ static PyObject *storage_copy_(PyObject *self, PyObject *source)
     return self;
 }
 
-/* A function of gradus._utils, or NULL with an exception. */
+/* Returns a function of gradus._utils; NULL with an exception. */
 static PyObject *find_helper(const char *name)
 {
     PyObject *module = PyImport_ImportModule("gradus._utils");
@@ -313,7 +317,7 @@ static PyObject *storage_untyped(PyObject *self, PyObject *Py_UNUSED(unused))
     return Py_NewRef(self);
 }
 
-/* Pickled as its bytes; what shares it is pickled with the same object. */
+/* Pickles the bytes. Tensors that share the storage refer to the same object. */
 static PyObject *storage_reduce(PyObject *self, PyObject *protocol)
 {
     (void)protocol;
@@ -345,7 +349,7 @@ static void drop_tensor(void *context)
     grd_drop(context);
 }
 
-/* A tensor over some of the bytes. It keeps a detached tensor that nobody can find, so the bytes stay where they are. */
+/* Returns a tensor over some of the bytes. It owns a detached tensor that no Python code can reach, so the storage cannot be resized. */
 static grd_tensor *part_of(grd_tensor *bytes, Py_ssize_t start, Py_ssize_t length)
 {
     if (length == 0 || grd_tensor_device(bytes).type != GRD_DEVICE_CPU)
@@ -369,7 +373,7 @@ static PyObject *storage_slice(PyObject *self, PyObject *slice)
     return py_take_storage(scope, part_of(bytes_of(self), start, length));
 }
 
-/* A number for an integer, a storage over the same bytes for a slice. */
+/* Returns a byte for an integer, and a storage over the same bytes for a slice. */
 static PyObject *storage_get_item(PyObject *self, PyObject *index)
 {
     if (PySlice_Check(index))
@@ -395,7 +399,7 @@ static int storage_set_item(PyObject *self, PyObject *index, PyObject *value)
     return result;
 }
 
-/* The bytes are exported by a tensor, whose buffer keeps everything alive. */
+/* The buffer is that of a tensor over the storage, which it keeps alive. */
 static int storage_get_buffer(PyObject *self, Py_buffer *view, int flags)
 {
     PyObject *tensor = storage_tensor(self);
@@ -434,7 +438,7 @@ static PyMethodDef storage_methods[] = {
 
 static PyGetSetDef storage_properties[] = {
     {"device", storage_device, NULL, "The device that the bytes lie on.", NULL},
-    {"_cdata", storage_cdata, NULL, "A number that tells storages apart.", NULL},
+    {"_cdata", storage_cdata, NULL, "A number that identifies the storage.", NULL},
     {0},
 };
 
@@ -461,10 +465,9 @@ static PyType_Slot storage_slots[] = {
 static PyType_Spec storage_spec = {"gradus.UntypedStorage", sizeof(py_storage), 0, Py_TPFLAGS_DEFAULT, storage_slots};
 
 PyMethodDef py_storage_functions[] = {
-    {"_new_storage", (PyCFunction)(void (*)(void))new_storage, METH_FASTCALL | METH_KEYWORDS,
-     "_new_storage(nbytes, device=None)\n--\n\nA storage whose bytes are not set."},
-    {"_from_storage", (PyCFunction)(void (*)(void))from_storage, METH_FASTCALL | METH_KEYWORDS,
-     "_from_storage(storage, offset, size, stride, dtype)\n--\n\nA tensor over a storage; offset and strides are in elements."},
+    PY_ENTRY("_new_storage", new_storage, "_new_storage(nbytes, device=None)\n--\n\nA storage whose bytes are not set."),
+    PY_ENTRY("_from_storage", from_storage,
+             "_from_storage(storage, offset, size, stride, dtype)\n--\n\nA tensor over a storage; offset and strides are in elements."),
     {0},
 };
 

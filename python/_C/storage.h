@@ -4,8 +4,6 @@
 
 #include "extension.h"
 
-/* Returns the storage object of a tensor: the existing one, or else a new one. */
-PyObject *py_storage_of(grd_tensor *t);
 /* Closes the scope and returns the storage object of a tensor that was computed in it. NULL, or an error that is pending, raises. */
 PyObject *py_take_storage(grd_scope scope, grd_tensor *t);
 /* Returns the bytes of a storage object as a tensor, borrowed; NULL, with no exception, if the object is no storage. */

@@ -1,4 +1,4 @@
-/* Tensors as objects of subclasses: as_subclass and _make_subclass. Copies and pickling are in gradus/_tensor_copy.py. */
+/* Tensors as objects of subclasses: as_subclass and _make_subclass. Copying and pickling are in gradus/_tensor_copy.py. */
 #include "errors.h"
 #include "parse.h"
 #include "tables.h"
@@ -16,7 +16,7 @@ static PyTypeObject *subclass_argument(PyObject *object)
     return NULL;
 }
 
-/* Wraps a tensor that is nobody's object yet, and closes the scope. */
+/* Closes the scope and returns an object of the class for a tensor that has no object yet. */
 static PyObject *take_as(grd_scope scope, PyTypeObject *type, grd_tensor *t)
 {
     if (t == NULL || !grd_ok())
@@ -26,7 +26,7 @@ static PyObject *take_as(grd_scope scope, PyTypeObject *type, grd_tensor *t)
     return result;
 }
 
-/* The same elements with the same history. */
+/* Returns an alias, with its history, as an object of the class. */
 static PyObject *as_subclass(PyObject *self, PyObject *cls)
 {
     PyTypeObject *type = subclass_argument(cls);

@@ -1,9 +1,10 @@
-/* The table of hand-written methods of Tensor, and those that only look at a tensor. What computes is generated from the schema. */
+/* The table of the hand-written methods of Tensor, and those methods that only read properties of a tensor. Methods that compute are generated. */
 #include "tensor_methods.h"
 #include "dtype.h"
 #include "errors.h"
 #include "gil.h"
 #include "override.h"
+#include "parse.h"
 #include "scalar.h"
 #include "size.h"
 #include "tables.h"
@@ -33,7 +34,7 @@ static PyObject *length_at(PyObject *self, int64_t dim, length_function *length)
     return PY_LIKELY(grd_ok()) ? PyLong_FromLongLong(value) : py_raise();
 }
 
-/* One size or stride, or all of them. */
+/* Returns one size or stride, or all of them. */
 static PyObject *lengths(const struct py_function *function, length_function *length, PyObject *(*all)(PyObject *), PyObject *self,
                          PyObject *const *args, Py_ssize_t nargs, PyObject *names)
 {
@@ -110,7 +111,7 @@ static PyObject *tensor_storage_offset(PyObject *self, PyObject *Py_UNUSED(none)
     return PyLong_FromLongLong(grd_offset(py_tensor_of(self)));
 }
 
-/* A tensor without elements has no address to speak of. */
+/* Returns the address of the first element, 0 if there are no elements. */
 static PyObject *tensor_data_ptr(PyObject *self, PyObject *Py_UNUSED(none))
 {
     if (PY_UNLIKELY(py_is_overloaded(self)))
@@ -120,7 +121,7 @@ static PyObject *tensor_data_ptr(PyObject *self, PyObject *Py_UNUSED(none))
     return grd_ok() ? PyLong_FromVoidPtr(data) : py_raise();
 }
 
-/* The number of the device for those that are counted, -1 for the cpu and meta. */
+/* Returns the index of the device, -1 for the cpu and meta. */
 static PyObject *tensor_get_device(PyObject *self, PyObject *Py_UNUSED(none))
 {
     if (PY_UNLIKELY(py_is_overloaded(self)))

@@ -1,8 +1,8 @@
-/* The Tensor type: how an object and a tensor find each other, and how they end.
+/* Objects of Tensor: how an object and a tensor find each other, and what happens when either is freed first.
  *
- * Invariant: while an object of a tensor is alive, the tensor's binding is that object's and the object owns a reference of the tensor. When
- * the object goes and others still own the tensor, what makes the object more than a plain Tensor (its class, its attributes) is put aside,
- * owned by the tensor, until the tensor comes back to Python. */
+ * Invariant: while a tensor has an object, the tensor's binding is that of the object, and the object owns a reference of the tensor. When the object
+ * is freed and the tensor has other owners, the object's class and attributes move to a shadow, which the tensor owns until it gets an object
+ * again. */
 #include "tensor_object.h"
 #include "errors.h"
 
@@ -13,14 +13,14 @@ PyTypeObject *py_tensor_type;
 
 /* ---- Objects ---------------------------------------------------------------------------------------------------------- */
 
-/* Objects of exact Tensors that are not in use, linked through `dict`. */
+/* A free list of objects of the class Tensor, linked through `dict`. */
 enum { FREE_MAX = 256 };
 static py_tensor *free_objects;
 static int nfree;
 
 static void forget_object(grd_binding *binding)
 {
-    (void)binding; /* an object's tensor outlives the object: nobody owns a binding of this kind */
+    (void)binding; /* never called: the object owns a reference of the tensor */
 }
 
 static py_tensor *new_object(PyTypeObject *type)
@@ -42,7 +42,7 @@ static py_tensor *new_object(PyTypeObject *type)
     return self;
 }
 
-/* What is kept of an object that went before its tensor. */
+/* The class and attributes of a freed object whose tensor lives on. */
 struct shadow {
     grd_binding binding;
     PyTypeObject *type;
@@ -61,7 +61,7 @@ static void release_shadow(grd_binding *binding)
     PyGILState_Release(state);
 }
 
-/* Gives the tensor, whose reference is handed over, a new object. */
+/* Makes an object for a tensor and takes over the reference of the tensor. */
 static PyObject *bind(PyTypeObject *type, PyObject *dict, grd_tensor *t)
 {
     py_tensor *self = new_object(type);
@@ -81,7 +81,7 @@ static PyObject *object_of(grd_binding *binding)
     return (PyObject *)((char *)binding - offsetof(py_tensor, binding));
 }
 
-/* The object of a tensor that has been put aside comes back. Takes over the reference. */
+/* Makes an object from a shadow and takes over the reference of the tensor. */
 static PyObject *revive(grd_tensor *t, struct shadow *shadow)
 {
     PyObject *self = bind(shadow->type, shadow->dict, t);
@@ -90,7 +90,7 @@ static PyObject *revive(grd_tensor *t, struct shadow *shadow)
     return self;
 }
 
-/* The object of a tensor; takes over a reference of it. */
+/* Returns the object of a tensor, a new one if it has none, and takes over the reference of the tensor. */
 static PyObject *wrap_owned(grd_tensor *t)
 {
     grd_binding *binding = grd_binding_of(t);
@@ -164,7 +164,8 @@ PyObject *py_leave(grd_scope scope)
 
 /* ---- Their end -------------------------------------------------------------------------------------------------------------- */
 
-/* Puts aside what is more than a plain Tensor where the tensor lives on. Without memory for that it is lost, as the object is. */
+/* Returns a shadow with the object's class and attributes. NULL if the tensor has no other owner, or there is nothing to keep, or no memory for it:
+ * then class and attributes are lost. */
 static grd_binding *put_aside(py_tensor *self, PyTypeObject *type)
 {
     if ((type == py_tensor_type && self->dict == NULL) || grd_is_sole_owner(self->tensor))

@@ -1,15 +1,16 @@
-/* Methods of Tensor that give it another dtype, device or memory format, or read its memory as another dtype. */
+/* Methods that convert the dtype, device or memory format: to(), type(), float(), cpu(), … */
 #include "device.h"
 #include "dtype.h"
 #include "gil.h"
 #include "override.h"
+#include "parse.h"
 #include "tensor_methods.h"
 #include "gradus/ops/contiguous.h"
 #include "gradus/ops/to.h"
 
 /* ---- to ------------------------------------------------------------------------------------------------------------------------- */
 
-/* What a conversion asks for; absent: as it is. */
+/* What a conversion asks for. Members that are not set stay as they are. */
 struct conversion {
     grd_dtype dtype;
     grd_device device;
@@ -24,7 +25,7 @@ static PyObject *convert(PyObject *self, const struct conversion *conversion)
     grd_scope scope = grd_scope_open();
     PyThreadState *state = NULL;
     if (grd_numel(t) >= PY_MUCH) {
-        grd_keep(t); /* other threads may let go of the object meanwhile */
+        grd_keep(t); /* another thread may drop the object meanwhile */
         state = py_begin_work();
     }
     grd_tensor *converted = grd_to(t, .dtype = conversion->dtype, .device = conversion->device, .copy = conversion->copy);
@@ -48,7 +49,7 @@ static PyObject *convert(PyObject *self, const struct conversion *conversion)
     }
 #define FORMAT_PARAM                                                                                                                       \
     {                                                                                                                                      \
-        "memory_format", PY_KIND_MEMORY_FORMAT, PY_OPTIONAL | PY_NONE | PY_KEYWORD, "None"                                                 \
+        "memory_format", PY_KIND_MEMORY_FORMAT, PY_OPTION, "None"                                                                          \
     }
 
 static const struct py_param to_device[] = {
@@ -91,7 +92,7 @@ PyObject *py_method_to(PyObject *self, PyObject *const *args, Py_ssize_t nargs, 
     PyObject *result;
     if (!py_accept(&to_function, self, args, nargs, names, &arguments, &result))
         return result;
-    int flags = 2; /* where non_blocking is */
+    int flags = 2; /* the position of non_blocking */
     switch (arguments.signature - to_signatures) {
     case TO_DEVICE:
         conversion.device = py_device_or(&arguments, 1, conversion.device);
@@ -214,7 +215,7 @@ static const struct py_param cuda_params[] = {
 static const struct py_signature cuda_signature = {.params = cuda_params, .nparams = 4, .nvalues = 3, .positional = 3};
 static const struct py_function cuda_function = {.name = "cuda", .signatures = &cuda_signature, .nsignatures = 1, .home = PY_METHOD};
 
-/* Goes to the device called cuda, which a plug-in may have brought; without one, that is the error. */
+/* cuda(): moves to the device type "cuda", which a plug-in may define; an error otherwise. */
 PyObject *py_method_cuda(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names)
 {
     struct conversion conversion = {GRD_DTYPE_NONE, same_device, false, NULL};
@@ -231,7 +232,7 @@ PyObject *py_method_cuda(PyObject *self, PyObject *const *args, Py_ssize_t nargs
     return found ? convert(self, &conversion) : NULL;
 }
 
-/* "torch.FloatTensor", "torch.meta.FloatTensor". */
+/* Returns "torch.FloatTensor", or "torch.meta.FloatTensor". */
 static PyObject *type_text(grd_tensor *t)
 {
     const grd_device device = grd_tensor_device(t);
@@ -240,7 +241,7 @@ static PyObject *type_text(grd_tensor *t)
                                          : PyUnicode_FromFormat("torch.%s.%sTensor", grd_device_name(device), name);
 }
 
-/* The dtype that "torch.FloatTensor" names. */
+/* Reads the dtype of "torch.FloatTensor". False, with no exception, if the text names none. */
 static bool from_type_text(const char *text, grd_dtype *ret_dtype)
 {
     static const char prefix[] = "torch.", suffix[] = "Tensor";
@@ -259,7 +260,7 @@ static bool from_type_text(const char *text, grd_dtype *ret_dtype)
     return strcmp(text, suffix) == 0;
 }
 
-/* The dtype that a text or a class names; false with ValueError. */
+/* Reads the dtype that a text or a class names. False with ValueError. */
 static bool read_type(PyObject *given, grd_dtype *ret_dtype)
 {
     PyObject *name = PyUnicode_Check(given) ? Py_NewRef(given) : PyObject_GetAttrString(given, "__name__");
@@ -293,7 +294,7 @@ PyObject *py_method_type(PyObject *self, PyObject *const *args, Py_ssize_t nargs
         return NULL;
     PyObject *given = arguments.objects[0];
     py_arguments_done(&arguments);
-    if (given == NULL || given == Py_None)
+    if (!py_is_given(given))
         return type_text(py_tensor_of(self));
     if (given == (PyObject *)py_tensor_type)
         conversion.dtype = grd_default_dtype();

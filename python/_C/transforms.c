@@ -1,4 +1,4 @@
-/* Dual tensors, batch tensors and their levels, on which derivatives of functions and vmap are built. The functions themselves are in gradus.func and gradus.autograd.forward_ad. */
+/* Dual tensors, batch tensors and their levels. gradus.func and gradus.autograd.forward_ad build derivatives of functions and vmap on them. */
 #include "tables.h"
 #include "tensor_object.h"
 #include "gradus/transform.h"
@@ -21,7 +21,7 @@ static PyObject *exit_dual_level(PyObject *module, PyObject *nothing)
     return py_leave(scope);
 }
 
-/* A TypeError for an argument that is no tensor. False with the exception. */
+/* True if there are `wanted` arguments and all are tensors. False with TypeError. */
 static bool check_tensors(const char *name, PyObject *const *args, Py_ssize_t nargs, Py_ssize_t wanted)
 {
     if (nargs != wanted) {
@@ -57,7 +57,7 @@ static PyObject *unpack_dual(PyObject *module, PyObject *const *args, Py_ssize_t
 
 /* ---- Batch tensors ------------------------------------------------------------------------------------------------------------------ */
 
-static const char *const names[] = {"error", "different", "same"}; /* in the order of grd_randomness */
+static const char *const names[] = {"error", "different", "same"}; /* indexed by grd_randomness */
 
 static PyObject *batch_begin(PyObject *module, PyObject *args)
 {
@@ -104,7 +104,7 @@ static PyObject *is_batched(PyObject *module, PyObject *const *args, Py_ssize_t 
     return check_tensors("_is_batched", args, nargs, 1) ? PyBool_FromLong(grd_is_batched(py_tensor_of(args[0]))) : NULL;
 }
 
-/* `change` of a tensor and a dimension. */
+/* Runs _batch or _unbatch: `change` of a tensor and a dimension, 0 by default. */
 static PyObject *change_batch(const char *name, grd_tensor *(*change)(grd_tensor *, int64_t), PyObject *const *args, Py_ssize_t nargs)
 {
     if (!check_tensors(name, args, nargs - (nargs == 2), 1))

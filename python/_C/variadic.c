@@ -1,5 +1,6 @@
-/* Functions of the module over several shapes, or tensors given one by one: broadcast_shapes; block_diag, broadcast_tensors, cartesian_prod, meshgrid. */
+/* Functions that take any number of shapes or tensors: broadcast_shapes, broadcast_tensors, block_diag, cartesian_prod, meshgrid. */
 #include "override.h"
+#include "parse.h"
 #include "scalar.h"
 #include "size.h"
 #include "tables.h"
@@ -8,37 +9,9 @@
 #include "gradus/ops/cartesian_prod.h"
 #include "gradus/ops/meshgrid.h"
 
-/* A shape that grows as others are broadcast with it. Dimension i counts from the end: sizes[GRD_MAX_DIMS - 1] is the last. */
-struct common_shape {
-    int64_t n, sizes[GRD_MAX_DIMS];
-};
-
-static grd_dims dims_of(const struct common_shape *shape)
-{
-    return grd_dims_from(shape->sizes + GRD_MAX_DIMS - shape->n, shape->n);
-}
-
-/* The dimension, from the end, at which the sizes do not fit; -1 when they do and were taken in. */
-static int64_t take_in(struct common_shape *shape, grd_dims sizes)
-{
-    for (int64_t back = 1; back <= sizes.n; back++) {
-        const int64_t size = sizes.data[sizes.n - back];
-        int64_t *common = &shape->sizes[GRD_MAX_DIMS - back];
-        if (back > shape->n)
-            *common = size;
-        else if (*common == 1)
-            *common = size;
-        else if (size != 1 && size != *common)
-            return back;
-    }
-    if (sizes.n > shape->n)
-        shape->n = sizes.n;
-    return -1;
-}
-
 /* ---- broadcast_shapes --------------------------------------------------------------------------------------------------------------- */
 
-/* Sizes of one argument: an int or a sequence of ints. Their number, or -1 with an exception. */
+/* Reads a shape: an int or a sequence of ints. Returns the number of sizes; -1 with an exception. */
 static int64_t read_shape(PyObject *shape, int64_t *ret_sizes)
 {
     const int is_int = py_as_int(shape, &ret_sizes[0]);
@@ -64,9 +37,35 @@ static int64_t read_shape(PyObject *shape, int64_t *ret_sizes)
     return n;
 }
 
+/* Returns the last n sizes of a shape, or all of them if there are fewer. */
+static grd_dims last_sizes(grd_dims sizes, int64_t n)
+{
+    return n < sizes.n ? grd_dims_from(sizes.data + sizes.n - n, n) : sizes;
+}
+
+/* Raises PyTorch's RuntimeError for argument i, whose shape `sizes` does not broadcast with `common`, the shape of the arguments before. PyTorch
+ * works from the last dimension to the first and quotes the common shape as it is when it comes to the mismatch. */
+static PyObject *refuse_shape(int64_t *common, int64_t ncommon, grd_dims sizes, Py_ssize_t i, PyObject *argument)
+{
+    int64_t merged[GRD_MAX_DIMS], n, back = 1;
+    grd_error_clear();
+    for (; grd_shape_broadcast(last_sizes(grd_dims_from(common, ncommon), back), last_sizes(sizes, back), merged, &n); back++)
+        memcpy(common + ncommon - n, merged, (size_t)n * sizeof *merged);
+    grd_error_clear();
+    PyObject *shape = py_size(grd_dims_from(common, ncommon)), *expected = shape != NULL ? PySequence_List(shape) : NULL;
+    Py_XDECREF(shape);
+    if (expected != NULL)
+        PyErr_Format(PyExc_RuntimeError,
+                     "Attempting to broadcast a dimension of length %lld at -%lld! Mismatching argument at index %zd had %R; but expected "
+                     "shape should be broadcastable to %R",
+                     (long long)sizes.data[sizes.n - back], (long long)back, i, argument, expected);
+    Py_XDECREF(expected);
+    return NULL;
+}
+
 static PyObject *broadcast_shapes(PyObject *Py_UNUSED(module), PyObject *const *args, Py_ssize_t nargs)
 {
-    struct common_shape common = {.n = 0};
+    int64_t common[GRD_MAX_DIMS], merged[GRD_MAX_DIMS], ncommon = 0, nmerged;
     for (Py_ssize_t i = 0; i < nargs; i++) {
         int64_t sizes[GRD_MAX_DIMS];
         const int64_t n = read_shape(args[i], sizes);
@@ -75,25 +74,18 @@ static PyObject *broadcast_shapes(PyObject *Py_UNUSED(module), PyObject *const *
         for (int64_t dim = 0; dim < n; dim++)
             if (sizes[dim] < 0)
                 return PyErr_Format(PyExc_ValueError, "Attempting to broadcast a dimension with negative length!");
-        const int64_t back = take_in(&common, grd_dims_from(sizes, n));
-        if (back < 0)
-            continue;
-        PyObject *shape = py_size(dims_of(&common)), *expected = shape != NULL ? PySequence_List(shape) : NULL;
-        Py_XDECREF(shape);
-        if (expected != NULL)
-            PyErr_Format(PyExc_RuntimeError,
-                         "Attempting to broadcast a dimension of length %lld at -%lld! Mismatching argument at index %zd had %R; but "
-                         "expected shape should be broadcastable to %R",
-                         (long long)sizes[n - back], (long long)back, i, args[i], expected);
-        Py_XDECREF(expected);
-        return NULL;
+        const grd_dims shape = grd_dims_from(sizes, n);
+        if (!grd_shape_broadcast(grd_dims_from(common, ncommon), shape, merged, &nmerged))
+            return refuse_shape(common, ncommon, shape, i, args[i]);
+        ncommon = nmerged;
+        memcpy(common, merged, (size_t)ncommon * sizeof *common);
     }
-    return py_size(dims_of(&common));
+    return py_size(grd_dims_from(common, ncommon));
 }
 
 /* ---- Functions of tensors given one by one ------------------------------------------------------------------------------------------ */
 
-/* The tensors of the items, to be given back by PyMem_Free; NULL with TypeError, which names the first item that is none, or MemoryError. */
+/* Returns the tensors of n objects, to be freed by PyMem_Free. NULL with TypeError for the first object that is no tensor, or MemoryError. */
 static grd_tensor **read_tensors(PyObject *const *items, Py_ssize_t n)
 {
     grd_tensor **tensors = PyMem_New(grd_tensor *, n > 0 ? n : 1);
@@ -111,7 +103,7 @@ static grd_tensor **read_tensors(PyObject *const *items, Py_ssize_t n)
     return tensors;
 }
 
-/* A call of the function called `name`, with these tensors among its arguments, that is not the library's alone. */
+/* A call, for __torch_function__; `tensors` are those among its arguments. */
 struct call {
     const char *name;
     PyObject *const *tensors;
@@ -121,7 +113,7 @@ struct call {
     PyObject *names;
 };
 
-/* True if a mode, or the class of one of the tensors, takes the call over: *ret_result is what that gave, or NULL with an exception. */
+/* True if a mode, or the class of a tensor, takes over the call; *ret_result is its result, or NULL with an exception. */
 static bool is_taken_over(const struct call *call, PyObject **ret_result)
 {
     struct py_arguments arguments = {.noverloaded = 0};
@@ -191,7 +183,7 @@ static const struct py_param meshgrid_params[] = {{"indexing", GRD_KIND_STRING, 
 static const struct py_signature meshgrid_signature = {.params = meshgrid_params, .nparams = 1, .positional = 0};
 static const struct py_function meshgrid_function = {.name = "meshgrid", .signatures = &meshgrid_signature, .nsignatures = 1};
 
-/* The tensors, of which there may be any number, are not in the table. */
+/* The parser reads the keywords; the tensors, of which there may be any number, are read here. */
 static PyObject *meshgrid(PyObject *Py_UNUSED(module), PyObject *const *args, Py_ssize_t nargs, PyObject *names)
 {
     struct py_arguments arguments;
