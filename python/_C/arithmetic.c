@@ -40,7 +40,7 @@ struct operation {
     bool tensors;                                                /* operands must be tensors */
 };
 
-/* ---- Operands ------------------------------------------------------------------------------------------------------------- */
+/* ---- Operands ---------------------------------------------------------------------------------------------------- */
 
 enum operand { OPERAND_UNKNOWN, OPERAND_OVERLOADED, OPERAND_KNOWN, OPERAND_ERROR };
 
@@ -128,7 +128,7 @@ static PyObject *unary(const char *name, grd_tensor *(*call)(grd_tensor *), PyOb
     return py_take(scope, result);
 }
 
-/* ---- Operators with options, without them ----------------------------------------------------------------------------------- */
+/* ---- Operators that have options, called without them ------------------------------------------------------------ */
 
 static grd_tensor *add(grd_tensor *a, grd_tensor *b)
 {
@@ -183,7 +183,7 @@ static const struct operation adding = {"add", "add", "add_", add, add_, false},
                               shifting_right = {
                                   "__rshift__", "__rrshift__", "__irshift__", grd_bitwise_right_shift, grd_bitwise_right_shift_, false};
 
-/* ---- Slots ---------------------------------------------------------------------------------------------------------------------- */
+/* ---- Slots ------------------------------------------------------------------------------------------------------- */
 
 PyObject *py_number_add(PyObject *a, PyObject *b)
 {

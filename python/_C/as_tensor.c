@@ -15,7 +15,7 @@
 #include "gradus/ops/empty.h"
 #include "gradus/ops/to.h"
 
-/* ---- From anything ---------------------------------------------------------------------------------------------------------------------------- */
+/* ---- Options of a call ------------------------------------------------------------------------------------------- */
 
 static grd_tensor *copied(grd_tensor *t, grd_dtype dtype, grd_device device)
 {
@@ -24,7 +24,7 @@ static grd_tensor *copied(grd_tensor *t, grd_dtype dtype, grd_device device)
 }
 
 /* What a call asks for besides the data. */
-struct wish {
+struct request {
     grd_dtype dtype;
     grd_device device;
     int copy; /* -1: if needed, 0: never, 1: always */
@@ -32,16 +32,16 @@ struct wish {
 };
 
 /* Moves a new tensor to its device, sets requires_grad and returns its object. NULL or a pending error raises. */
-static PyObject *finish(grd_scope scope, grd_tensor *t, const struct wish *wish)
+static PyObject *finish(grd_scope scope, grd_tensor *t, const struct request *request)
 {
-    if (t != NULL && wish->device.type != GRD_DEVICE_NONE)
-        t = grd_to(t, .device = wish->device);
-    if (t != NULL && wish->requires_grad)
+    if (t != NULL && request->device.type != GRD_DEVICE_NONE)
+        t = grd_to(t, .device = request->device);
+    if (t != NULL && request->requires_grad)
         t = grd_set_requires_grad(t, true);
     return t != NULL ? py_take(scope, t) : py_abandon(scope);
 }
 
-/* ---- torch.tensor ------------------------------------------------------------------------------------------------------------------------------ */
+/* ---- torch.tensor ------------------------------------------------------------------------------------------------ */
 
 static bool warn_copy(void)
 {
@@ -68,16 +68,16 @@ static PyObject *tensor_of(const char *name, const grd_tensor *like, PyObject *c
     if (!py_parse(&function, NULL, args, nargs, names, &arguments))
         return NULL;
     PyObject *data = arguments.objects[0];
-    struct wish wish = {.dtype = py_dtype_or(&arguments, 1, like != NULL ? grd_tensor_dtype(like) : GRD_DTYPE_NONE),
-                        .device = py_device_or(&arguments, 2, like != NULL ? grd_tensor_device(like) : py_default_device()),
-                        .requires_grad = py_bool_or(&arguments, 3, false)};
+    struct request request = {.dtype = py_dtype_or(&arguments, 1, like != NULL ? grd_tensor_dtype(like) : GRD_DTYPE_NONE),
+                              .device = py_device_or(&arguments, 2, like != NULL ? grd_tensor_device(like) : py_default_device()),
+                              .requires_grad = py_bool_or(&arguments, 3, false)};
     py_arguments_done(&arguments);
     const grd_scope scope = grd_scope_open();
     if (!py_is_tensor(data))
-        return finish(scope, py_from_data(data, wish.dtype), &wish);
+        return finish(scope, py_from_data(data, request.dtype), &request);
     if (!warn_copy())
         return py_abandon(scope);
-    return finish(scope, copied(grd_detach(py_tensor_of(data)), wish.dtype, wish.device), &wish);
+    return finish(scope, copied(grd_detach(py_tensor_of(data)), request.dtype, request.device), &request);
 }
 
 static PyObject *new_tensor(PyObject *Py_UNUSED(module), PyObject *const *args, Py_ssize_t nargs, PyObject *names)
@@ -92,56 +92,56 @@ PyObject *py_method_new_tensor(PyObject *self, PyObject *const *args, Py_ssize_t
     return tensor_of("new_tensor", py_tensor_of(self), args, nargs, names);
 }
 
-/* ---- torch.as_tensor and torch.asarray ------------------------------------------------------------------------------------------------------------ */
+/* ---- torch.as_tensor and torch.asarray --------------------------------------------------------------------------- */
 
 /* Converts `t`, which is the given tensor or lies over the given object's memory. ValueError if it must not be copied but the dtype or device
  * differs. */
-static grd_tensor *fitted(grd_tensor *t, const struct wish *wish)
+static grd_tensor *converted(grd_tensor *t, const struct request *request)
 {
     const grd_dtype dtype = grd_tensor_dtype(t);
-    if (wish->copy == 0 && wish->dtype != GRD_DTYPE_NONE && wish->dtype != dtype) {
+    if (request->copy == 0 && request->dtype != GRD_DTYPE_NONE && request->dtype != dtype) {
         PyErr_Format(PyExc_ValueError, "can't alias tensor with dtype '%s' into dtype '%s'.", py_dtype_tensor_name(dtype),
-                     py_dtype_tensor_name(wish->dtype));
+                     py_dtype_tensor_name(request->dtype));
         return NULL;
     }
-    if (wish->copy == 0 && wish->device.type != GRD_DEVICE_NONE && wish->device.type != grd_tensor_device(t).type) {
+    if (request->copy == 0 && request->device.type != GRD_DEVICE_NONE && request->device.type != grd_tensor_device(t).type) {
         PyErr_Format(PyExc_ValueError, "can't alias tensor from device '%s' to '%s'.", grd_device_name(grd_tensor_device(t)),
-                     grd_device_name(wish->device));
+                     grd_device_name(request->device));
         return NULL;
     }
-    t = grd_to(t, .dtype = wish->dtype, .device = wish->device, .copy = wish->copy > 0);
+    t = grd_to(t, .dtype = request->dtype, .device = request->device, .copy = request->copy > 0);
     return grd_ok() ? t : NULL;
 }
 
-static grd_tensor *fitted_array(PyObject *object, const struct wish *wish)
+static grd_tensor *converted_array(PyObject *object, const struct request *request)
 {
     bool writable;
-    grd_tensor *t = py_over_array(object, &writable), *result = t != NULL ? fitted(t, wish) : NULL;
+    grd_tensor *t = py_over_array(object, &writable), *result = t != NULL ? converted(t, request) : NULL;
     return result != NULL && result == t && !writable && !py_warn_not_writable("NumPy array") ? NULL : result;
 }
 
 grd_tensor *py_over_data(PyObject *object, grd_dtype dtype)
 {
-    const struct wish wish = {.dtype = dtype, .copy = -1};
-    return py_is_array(object) ? fitted_array(object, &wish) : py_from_sequence(object, dtype);
+    const struct request request = {.dtype = dtype, .copy = -1};
+    return py_is_array(object) ? converted_array(object, &request) : py_from_sequence(object, dtype);
 }
 
-static grd_tensor *fitted_sequence(PyObject *object, const struct wish *wish)
+static grd_tensor *converted_sequence(PyObject *object, const struct request *request)
 {
-    if (wish->copy != 0)
-        return py_from_sequence(object, wish->dtype);
+    if (request->copy != 0)
+        return py_from_sequence(object, request->dtype);
     PyErr_SetString(PyExc_ValueError, "can't alias arbitrary sequence into a tensor.");
     return NULL;
 }
 
-static grd_tensor *fitted_buffer(PyObject *object, const struct wish *wish)
+static grd_tensor *converted_buffer(PyObject *object, const struct request *request)
 {
-    const grd_dtype dtype = wish->dtype == GRD_DTYPE_NONE ? grd_default_dtype() : wish->dtype;
+    const grd_dtype dtype = request->dtype == GRD_DTYPE_NONE ? grd_default_dtype() : request->dtype;
     const grd_tensor *storage = py_storage_bytes(object);
     const bool empty_storage =
         storage != NULL && grd_numel(storage) == 0; /* py_over_buffer refuses empty buffers, but an empty storage is allowed */
     grd_tensor *t = empty_storage ? grd_empty(grd_dims(0), .dtype = dtype) : py_over_buffer(object, dtype, -1, 0);
-    return t != NULL ? fitted(t, wish) : NULL;
+    return t != NULL ? converted(t, request) : NULL;
 }
 
 static const struct py_param as_tensor_params[] = {
@@ -158,14 +158,14 @@ static PyObject *as_tensor(PyObject *Py_UNUSED(module), PyObject *const *args, P
     if (!py_parse(&as_tensor_function, NULL, args, nargs, names, &arguments))
         return NULL;
     PyObject *data = arguments.objects[0];
-    const struct wish wish = {
+    const struct request request = {
         .dtype = py_dtype_or(&arguments, 1, GRD_DTYPE_NONE), .device = py_device_or(&arguments, 2, py_default_device()), .copy = -1};
     py_arguments_done(&arguments);
     const grd_scope scope = grd_scope_open();
-    grd_tensor *t = py_is_tensor(data)  ? fitted(py_tensor_of(data), &wish)
-                    : py_is_array(data) ? fitted_array(data, &wish)
-                                        : py_from_sequence(data, wish.dtype);
-    return finish(scope, t, &wish);
+    grd_tensor *t = py_is_tensor(data)  ? converted(py_tensor_of(data), &request)
+                    : py_is_array(data) ? converted_array(data, &request)
+                                        : py_from_sequence(data, request.dtype);
+    return finish(scope, t, &request);
 }
 
 static const struct py_param asarray_params[] = {
@@ -184,26 +184,26 @@ static PyObject *asarray(PyObject *Py_UNUSED(module), PyObject *const *args, Py_
     if (!py_parse(&asarray_function, NULL, args, nargs, names, &arguments))
         return NULL;
     PyObject *object = arguments.objects[0];
-    const struct wish wish = {.dtype = py_dtype_or(&arguments, 1, GRD_DTYPE_NONE),
-                              .device = py_device_or(&arguments, 2, py_default_device()),
-                              .copy = arguments.values[3].kind == GRD_KIND_BOOL ? arguments.values[3].v.boolean : -1,
-                              .requires_grad = py_bool_or(&arguments, 4, false)};
+    const struct request request = {.dtype = py_dtype_or(&arguments, 1, GRD_DTYPE_NONE),
+                                    .device = py_device_or(&arguments, 2, py_default_device()),
+                                    .copy = arguments.values[3].kind == GRD_KIND_BOOL ? arguments.values[3].v.boolean : -1,
+                                    .requires_grad = py_bool_or(&arguments, 4, false)};
     const bool decides_on_grad = arguments.objects[4] != NULL;
     py_arguments_done(&arguments);
     const grd_scope scope = grd_scope_open();
     if (py_is_tensor(object)) {
         /* The result keeps its history unless requires_grad= is given. */
-        grd_tensor *t = fitted(py_tensor_of(object), &wish);
-        if (t != NULL && decides_on_grad && grd_requires_grad(t) != (wish.requires_grad))
-            t = grd_set_requires_grad(grd_detach(t), wish.requires_grad);
+        grd_tensor *t = converted(py_tensor_of(object), &request);
+        if (t != NULL && decides_on_grad && grd_requires_grad(t) != (request.requires_grad))
+            t = grd_set_requires_grad(grd_detach(t), request.requires_grad);
         return t != NULL ? py_take(scope, t) : py_abandon(scope);
     }
-    grd_tensor *t = py_is_array(object)            ? fitted_array(object, &wish)
-                    : py_has_dlpack(object)        ? py_over_dlpack(object, wish.copy)
-                    : py_is_dlpack(object)         ? py_take_dlpack(object, wish.copy)
-                    : PyObject_CheckBuffer(object) ? fitted_buffer(object, &wish)
-                                                   : fitted_sequence(object, &wish);
-    return finish(scope, t, &wish);
+    grd_tensor *t = py_is_array(object)            ? converted_array(object, &request)
+                    : py_has_dlpack(object)        ? py_over_dlpack(object, request.copy)
+                    : py_is_dlpack(object)         ? py_take_dlpack(object, request.copy)
+                    : PyObject_CheckBuffer(object) ? converted_buffer(object, &request)
+                                                   : converted_sequence(object, &request);
+    return finish(scope, t, &request);
 }
 
 PyMethodDef py_as_tensor_functions[] = {

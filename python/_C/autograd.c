@@ -9,7 +9,7 @@
 #include "tables.h"
 #include "gradus/ops/zeros_like.h"
 
-/* ---- Arguments ------------------------------------------------------------------------------------------------------------ */
+/* ---- Arguments --------------------------------------------------------------------------------------------------- */
 /* Reads a flag by its truth value; it is `otherwise` if it was left out or is None. False with an exception. */
 static bool read_flag(PyObject *object, bool otherwise, bool *ret_flag)
 {
@@ -79,7 +79,7 @@ static inline grd_tensors list_of(const struct tensors *tensors)
     return grd_tensors_from(tensors->data, tensors->n);
 }
 
-/* ---- backward ---------------------------------------------------------------------------------------------------------------- */
+/* ---- backward ---------------------------------------------------------------------------------------------------- */
 static bool warn_of_cycle(void)
 {
     static bool warned;
@@ -188,7 +188,7 @@ static PyObject *autograd_backward(PyObject *Py_UNUSED(module), PyObject *const 
     return result;
 }
 
-/* ---- grad ------------------------------------------------------------------------------------------------------------------------ */
+/* ---- grad -------------------------------------------------------------------------------------------------------- */
 /* Writes zeros for inputs that were not used. */
 static void materialize(const struct tensors *inputs, grd_tensor **grads, bool requires_grad)
 {
@@ -360,7 +360,7 @@ static PyObject *grad_unhooked(PyObject *Py_UNUSED(module), PyObject *const *arg
     return grad_of(args[0], args[1], args[2], &options, false);
 }
 
-/* ---- The module -------------------------------------------------------------------------------------------------------------------------- */
+/* ---- The module -------------------------------------------------------------------------------------------------- */
 
 PyMethodDef py_tensor_autograd_methods[] = {
     PY_ENTRY("backward", tensor_backward,

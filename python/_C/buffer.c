@@ -12,10 +12,10 @@
 #include "tensor_slots.h"
 #include "gradus/ops/detach.h"
 
-/* ---- Over memory with any strides ------------------------------------------------------------------------------------------------------------ */
+/* ---- Tensors over memory ----------------------------------------------------------------------------------------- */
 
 /* Computes the lowest element that strided sizes reach, and the number of elements from it to the highest. False if their bytes overflow int64. */
-static bool reach(grd_dims sizes, grd_dims strides, int64_t itemsize, int64_t *ret_lowest, int64_t *ret_count)
+static bool find_extent(grd_dims sizes, grd_dims strides, int64_t itemsize, int64_t *ret_lowest, int64_t *ret_count)
 {
     int64_t ends[2] = {0, 0}, extent, bytes;
     *ret_lowest = *ret_count = 0;
@@ -37,7 +37,7 @@ grd_tensor *py_over_memory(void *data, grd_dims sizes, grd_dims strides, grd_dty
     int64_t lowest, count;
     const int64_t itemsize = grd_dtype_size(dtype), alignment = grd_dtype_is_complex(dtype) ? itemsize / 2 : itemsize;
     grd_tensor *t = NULL;
-    if (!reach(sizes, strides, itemsize, &lowest, &count))
+    if (!find_extent(sizes, strides, itemsize, &lowest, &count))
         grd_error_set(GRD_ERROR_VALUE, "the memory is larger than there can be");
     else if ((uintptr_t)data % (uintptr_t)alignment != 0)
         grd_error_set(GRD_ERROR_VALUE, "the memory is not aligned to elements of %lld bytes; copy it first", (long long)itemsize);
@@ -68,7 +68,7 @@ bool py_warn_not_writable(const char *what)
                what) == 0;
 }
 
-/* ---- The array interface -------------------------------------------------------------------------------------------------------------------------- */
+/* ---- The array interface ----------------------------------------------------------------------------------------- */
 
 /* The struct that __array_struct__ points to: the C form of NumPy's array interface, version 2. */
 struct array_struct {
@@ -262,7 +262,7 @@ grd_tensor *py_over_array(PyObject *object, bool *ret_writable)
     return t;
 }
 
-/* ---- Over buffers -------------------------------------------------------------------------------------------------------------------------------- */
+/* ---- Tensors over buffers ---------------------------------------------------------------------------------------- */
 
 static void release_buffer(void *context)
 {
@@ -331,7 +331,7 @@ grd_tensor *py_over_buffer(PyObject *object, grd_dtype dtype, Py_ssize_t count, 
     return py_over_memory((char *)view->buf + offset, grd_dims(n), grd_dims(1), dtype, release_buffer, view);
 }
 
-/* ---- Tensors as buffers ------------------------------------------------------------------------------------------------------------------------------ */
+/* ---- Tensors as buffers ------------------------------------------------------------------------------------------ */
 
 /* Returns the format of a dtype as the struct module writes it; NULL if there is none. */
 static const char *format_of(grd_dtype dtype)
@@ -379,18 +379,18 @@ static bool is_column_major(const grd_tensor *t)
     return true;
 }
 
-static bool wants(int flags, int wish)
+static bool has_flags(int flags, int wish)
 {
     return (flags & wish) == wish;
 }
 
 /* True if the tensor has the contiguity that the flags of the buffer request ask for. */
-static bool lies_as_wanted(const grd_tensor *t, int flags)
+static bool has_wanted_contiguity(const grd_tensor *t, int flags)
 {
     const bool rows = grd_is_contiguous(t), columns = is_column_major(t);
-    if (!wants(flags, PyBUF_STRIDES) || wants(flags, PyBUF_C_CONTIGUOUS))
+    if (!has_flags(flags, PyBUF_STRIDES) || has_flags(flags, PyBUF_C_CONTIGUOUS))
         return rows;
-    return wants(flags, PyBUF_F_CONTIGUOUS) ? columns : !wants(flags, PyBUF_ANY_CONTIGUOUS) || rows || columns;
+    return has_flags(flags, PyBUF_F_CONTIGUOUS) ? columns : !has_flags(flags, PyBUF_ANY_CONTIGUOUS) || rows || columns;
 }
 
 static bool can_export(const grd_tensor *t, int flags)
@@ -406,7 +406,7 @@ static bool can_export(const grd_tensor *t, int flags)
                         "a view of conjugates or negatives has no buffer: use tensor.resolve_conj() or tensor.resolve_neg()");
     else if (format_of(grd_tensor_dtype(t)) == NULL)
         PyErr_Format(PyExc_BufferError, "buffers have no format for %s", grd_dtype_name(grd_tensor_dtype(t)));
-    else if (!lies_as_wanted(t, flags))
+    else if (!has_wanted_contiguity(t, flags))
         PyErr_SetString(PyExc_BufferError, "the tensor is not contiguous");
     else
         return true;
@@ -448,9 +448,9 @@ int py_tensor_get_buffer(PyObject *self, Py_buffer *view, int flags)
         .len = (Py_ssize_t)(grd_numel(t) * itemsize),
         .itemsize = (Py_ssize_t)itemsize,
         .ndim = (int)sizes.n,
-        .format = wants(flags, PyBUF_FORMAT) ? (char *)(uintptr_t)format_of(grd_tensor_dtype(t)) : NULL,
-        .shape = wants(flags, PyBUF_ND) ? e->dims : NULL,
-        .strides = wants(flags, PyBUF_STRIDES) ? e->dims + sizes.n : NULL,
+        .format = has_flags(flags, PyBUF_FORMAT) ? (char *)(uintptr_t)format_of(grd_tensor_dtype(t)) : NULL,
+        .shape = has_flags(flags, PyBUF_ND) ? e->dims : NULL,
+        .strides = has_flags(flags, PyBUF_STRIDES) ? e->dims + sizes.n : NULL,
         .internal = e,
     };
     Py_INCREF(self);
@@ -465,7 +465,7 @@ void py_tensor_release_buffer(PyObject *self, Py_buffer *view)
     PyMem_Free(e);
 }
 
-/* ---- Functions ---------------------------------------------------------------------------------------------------------------------------------------- */
+/* ---- Functions --------------------------------------------------------------------------------------------------- */
 
 static const struct py_param frombuffer_params[] = {
     {"buffer", PY_KIND_OBJECT, 0, NULL},

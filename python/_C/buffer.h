@@ -4,10 +4,11 @@
 
 #include "extension.h"
 
-/* Returns a tensor over memory of another owner. The strides are in elements and may have any sign. release(context) is called when the last tensor over
- * the memory is freed, or at once on failure. */
+/* Returns a tensor over memory of another owner. The strides are in elements and may have any sign. release(context) is called when the last tensor
+ * over the memory is freed, or at once on failure. */
 grd_tensor *py_over_memory(void *data, grd_dims sizes, grd_dims strides, grd_dtype dtype, void (*release)(void *context), void *context);
-/* Writes the strides of contiguous sizes; `unit` is the stride of the last dimension. A stride that overflows is 0: py_over_memory refuses such sizes. */
+/* Writes the strides of contiguous sizes; `unit` is the stride of the last dimension. A stride that overflows is 0: py_over_memory refuses such
+ * sizes. */
 void py_contiguous_strides(grd_dims sizes, int64_t unit, int64_t *ret_strides);
 /* True if the object has __array_struct__ or __array_interface__, as NumPy's arrays and scalars do. Sets no exception. */
 bool py_is_array(PyObject *object);

@@ -11,7 +11,7 @@
 #include <structmember.h>
 #include <structseq.h>
 
-/* ---- With the interpreter going on ---------------------------------------------------------------------------------------- */
+/* ---- Work without the GIL ---------------------------------------------------------------------------------------- */
 
 /* Returns the number of elements, at most PY_MUCH so that a sum of several does not overflow. */
 static inline int64_t elements_of(const grd_tensor *t)
@@ -47,7 +47,7 @@ grd_tensor *py_call_binary(grd_tensor *(*call)(grd_tensor *, grd_tensor *), grd_
 }
 
 /* Returns the number of elements that a call reads, or creates if it reads none; at least PY_MUCH counts as much work. */
-static int64_t work_of(const struct py_arguments *arguments)
+static int64_t count_elements(const struct py_arguments *arguments)
 {
     int64_t read = 0, made = 1;
     for (int i = 0; i < arguments->signature->nvalues; i++) {
@@ -64,7 +64,7 @@ static int64_t work_of(const struct py_arguments *arguments)
 }
 
 /* Takes (`keep`) or drops a reference of every tensor of the call. */
-static void hold(const struct py_arguments *arguments, bool keep)
+static void keep_or_drop(const struct py_arguments *arguments, bool keep)
 {
     for (int i = 0; i < arguments->signature->nvalues; i++) {
         const grd_value *value = &arguments->values[i];
@@ -78,24 +78,24 @@ static void hold(const struct py_arguments *arguments, bool keep)
     }
 }
 
-static bool has_form(const grd_op *op, grd_form form)
+static bool has_out_form(const grd_op *op)
 {
-    return grd_op_forms(op) >> form & 1;
+    return grd_op_forms(op) >> GRD_OUT & 1;
 }
 
 static bool call_op(const grd_op *op, const struct py_arguments *arguments, grd_value *ret_results)
 {
     const struct py_signature *signature = arguments->signature;
-    const bool into = arguments->nouts > 0 && has_form(op, GRD_OUT);
+    const bool into = arguments->nouts > 0 && has_out_form(op);
     const grd_form form = into ? GRD_OUT : arguments->form;
     grd_tensor *out = into ? arguments->outs[0] : NULL;
-    if (PY_LIKELY(work_of(arguments) < PY_MUCH))
+    if (PY_LIKELY(count_elements(arguments) < PY_MUCH))
         return grd_call(op, form, arguments->values, signature->nvalues, out, ret_results);
-    hold(arguments, true);
+    keep_or_drop(arguments, true);
     PyThreadState *state = py_begin_work();
     bool ok = grd_call(op, form, arguments->values, signature->nvalues, out, ret_results);
     py_end_work(state);
-    hold(arguments, false);
+    keep_or_drop(arguments, false);
     return ok;
 }
 
@@ -123,7 +123,7 @@ static int64_t input_tensors(const struct py_arguments *arguments, grd_tensor **
 }
 
 /* True if the first argument is a tensor whose dtype cannot be cast to `dtype`. */
-static bool loses(const struct py_arguments *arguments, grd_dtype dtype)
+static bool cannot_be_cast(const struct py_arguments *arguments, grd_dtype dtype)
 {
     const grd_value *first = &arguments->values[0];
     return first->kind == GRD_KIND_TENSOR && first->v.tensor != NULL && !grd_can_cast(grd_tensor_dtype(first->v.tensor), dtype);
@@ -139,7 +139,7 @@ static bool take_dtype(struct py_arguments *arguments)
         grd_value *value = &arguments->values[i];
         if (signature->params[i].kind != GRD_KIND_DTYPE)
             continue;
-        if (value->kind == GRD_KIND_NONE && loses(arguments, given))
+        if (value->kind == GRD_KIND_NONE && cannot_be_cast(arguments, given))
             continue; /* grd_write_results refuses the result, which has a dtype of its own */
         if (value->kind == GRD_KIND_NONE)
             *value = (grd_value){.kind = GRD_KIND_DTYPE, .v.dtype = given};
@@ -172,19 +172,19 @@ static void call_into(const grd_op *op, struct py_arguments *arguments, grd_valu
 {
     const int n = grd_op_result_count(op);
     grd_tensor *results[GRD_MAX_RESULTS];
-    if (!has_form(op, GRD_OUT) && !take_dtype(arguments))
+    if (!has_out_form(op) && !take_dtype(arguments))
         return;
     if (!call_op(op, arguments, ret_results))
         return;
     for (int i = 0; i < n; i++)
         results[i] = ret_results[i].v.tensor;
-    if (!has_form(op, GRD_OUT) && !write_results(op, arguments, grd_tensors_from(results, n)))
+    if (!has_out_form(op) && !write_results(op, arguments, grd_tensors_from(results, n)))
         return;
     for (int i = 0; i < n; i++)
         ret_results[i].v.tensor = arguments->outs[i];
 }
 
-/* ---- Results -------------------------------------------------------------------------------------------------------------------- */
+/* ---- Results ----------------------------------------------------------------------------------------------------- */
 
 /* Returns "torch.return_types.max(\nvalues=…,\nindices=…)", each field on a line of its own. */
 static PyObject *result_repr(PyObject *self)
@@ -274,7 +274,7 @@ static PyObject *run(const struct py_function *function, struct py_arguments *ar
     return tuple;
 }
 
-/* ---- The call -------------------------------------------------------------------------------------------------------------------------- */
+/* ---- The call ---------------------------------------------------------------------------------------------------- */
 
 static PyObject *parse_and_run(const struct py_function *function, PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names)
 {

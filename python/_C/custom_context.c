@@ -10,7 +10,7 @@
 #include <stddef.h>
 #include <structmember.h>
 
-/* ---- Its life with the node -------------------------------------------------------------------------------------------------- */
+/* ---- Who owns the node ------------------------------------------------------------------------------------------- */
 bool py_take_over_node(void *context)
 {
     py_context *self = context;
@@ -31,7 +31,7 @@ void py_context_forget(py_context *context)
     Py_CLEAR(context->non_differentiable);
 }
 
-/* ---- Methods and attributes of ctx ------------------------------------------------------------------------------------------------------ */
+/* ---- Methods and attributes of ctx ------------------------------------------------------------------------------- */
 static PyObject *note(PyObject **slot, PyObject *items)
 {
     Py_INCREF(items);

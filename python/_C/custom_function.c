@@ -6,6 +6,7 @@
 #include "gil.h"
 #include "override.h"
 #include "tables.h"
+#include "vectorcall.h"
 #include "gradus/transform.h"
 #include "gradus/ops/zeros_like.h"
 
@@ -13,7 +14,7 @@ static PyObject *str_forward, *str_backward, *str_vjp, *str_jvp, *str_apply_batc
     *str_has_setup, *str_binds;
 static PyObject *base_function; /* the class Function, whose own backward and vjp only raise */
 
-/* ---- Backward ------------------------------------------------------------------------------------------------------------------- */
+/* ---- Backward ---------------------------------------------------------------------------------------------------- */
 /* Returns the backward of a class, or its vjp if it defines that instead. New reference. */
 static PyObject *find_backward(const py_context *self)
 {
@@ -118,7 +119,7 @@ static void run_backward(grd_custom_call *call, grd_tensor *const *grad_outputs,
     py_end_callback(callback);
 }
 
-/* ---- Forward mode ---------------------------------------------------------------------------------------------------------------- */
+/* ---- Forward mode ------------------------------------------------------------------------------------------------ */
 /* Returns the arguments of jvp: a tangent for each tensor, and None for each other argument. A tensor without tangent has zeros, or None after
  * set_materialize_grads(False). New reference. */
 static PyObject *tangents_of_arguments(const py_context *self, grd_tensor *const *tangents)
@@ -181,7 +182,7 @@ static void run_jvp(grd_custom_call *call, grd_tensor *const *tangents, grd_tens
     py_end_callback(callback);
 }
 
-/* ---- Forward ---------------------------------------------------------------------------------------------------------------------- */
+/* ---- Forward ----------------------------------------------------------------------------------------------------- */
 /* One call of apply. */
 struct application {
     py_context *context;
@@ -231,11 +232,7 @@ static PyObject *run_forward(const struct application *application)
     if (forward != NULL)
         result = call_with_items(forward, has_setup == Py_True ? NULL : context, application->args, application->nargs);
     if (result != NULL && has_setup == Py_True) {
-        PyObject *inputs = PyTuple_New(application->nargs);
-        for (Py_ssize_t i = 0; inputs != NULL && i < application->nargs; i++) {
-            Py_INCREF(application->args[i]);
-            PyTuple_SET_ITEM(inputs, i, application->args[i]);
-        }
+        PyObject *inputs = py_pack_positional(NULL, application->args, application->nargs);
         PyObject *nothing =
             inputs != NULL ? PyObject_CallMethodObjArgs(application->function, str_setup_context, context, inputs, result, NULL) : NULL;
         Py_XDECREF(inputs);
@@ -248,7 +245,7 @@ static PyObject *run_forward(const struct application *application)
     return result;
 }
 
-/* ---- What forward said --------------------------------------------------------------------------------------------------------------- */
+/* ---- What forward noted on ctx ----------------------------------------------------------------------------------- */
 static bool is_among(const grd_tensor *t, grd_tensor *const *list, Py_ssize_t n)
 {
     for (Py_ssize_t i = 0; i < n; i++)
@@ -302,7 +299,7 @@ static bool mark_dirty(const struct application *application, grd_custom_call *c
 }
 
 /* Tells the library what forward noted on ctx. False with an exception. */
-static bool tell(const struct application *application, grd_custom_call *call, grd_tensor *const *outputs, Py_ssize_t noutputs)
+static bool tell_library(const struct application *application, grd_custom_call *call, grd_tensor *const *outputs, Py_ssize_t noutputs)
 {
     py_context *context = application->context;
     if (!check_noted(context->to_save, PyExc_TypeError, "save_for_backward", "save", true) ||
@@ -362,7 +359,7 @@ static PyObject *finish(const struct application *application, grd_custom_call *
         outputs[i] = py_is_tensor(item) ? py_tensor_of(item) : NULL;
     }
     application->context->noutputs = n;
-    if (items == NULL || outputs == NULL || !tell(application, call, outputs, n))
+    if (items == NULL || outputs == NULL || !tell_library(application, call, outputs, n))
         py_carry();
     if (grd_custom_end(call, outputs, (int)n))
         wrapped = wrap_results(items, items != result, outputs);
@@ -442,16 +439,8 @@ static PyObject *apply_to(PyObject *function, PyObject *const *args, Py_ssize_t 
 /* apply with keywords, or where forward has defaults: binds them to the positions of forward's parameters first. */
 static PyObject *apply_bound(PyObject *function, PyObject *const *args, Py_ssize_t nargs, PyObject *names)
 {
-    PyObject *values = PyTuple_New(nargs), *keywords = PyDict_New(), *bound = NULL, *result = NULL;
-    bool ok = values != NULL && keywords != NULL;
-    for (Py_ssize_t i = 0; ok && i < nargs; i++) {
-        Py_INCREF(args[i]);
-        PyTuple_SET_ITEM(values, i, args[i]);
-    }
-    for (Py_ssize_t i = 0; ok && names != NULL && i < PyTuple_GET_SIZE(names); i++)
-        ok = PyDict_SetItem(keywords, PyTuple_GET_ITEM(names, i), args[nargs + i]) == 0;
-    if (ok)
-        bound = PyObject_CallMethod(function, "_bind_arguments", "OO", values, keywords);
+    PyObject *values = py_pack_positional(NULL, args, nargs), *keywords = py_pack_keywords(args + nargs, names), *result = NULL;
+    PyObject *bound = values != NULL && keywords != NULL ? PyObject_CallMethod(function, "_bind_arguments", "OO", values, keywords) : NULL;
     if (bound != NULL)
         result = apply_to(function, &PyTuple_GET_ITEM(bound, 0), PyTuple_GET_SIZE(bound));
     Py_XDECREF(values);
@@ -475,7 +464,7 @@ static PyObject *apply(PyObject *module, PyObject *const *args, Py_ssize_t nargs
     return apply_to(args[0], args + 1, nargs - 1);
 }
 
-/* ---- The module ---------------------------------------------------------------------------------------------------------------------------- */
+/* ---- The module -------------------------------------------------------------------------------------------------- */
 /* _set_function_class(class): sets the base class of all functions, once. */
 static PyObject *set_function_class(PyObject *module, PyObject *class)
 {

@@ -52,7 +52,7 @@ PyObject *py_device(grd_device device)
     return kept;
 }
 
-/* ---- Finding ------------------------------------------------------------------------------------------------------------------ */
+/* ---- Device names ------------------------------------------------------------------------------------------------ */
 
 static bool find(const char *name, grd_device *ret_device)
 {
@@ -176,7 +176,7 @@ int py_as_device(PyObject *object, grd_device *ret_device)
     return text != NULL && read_text(text, name, &index) ? resolve(name, index, ret_device) : -1;
 }
 
-/* ---- The default device ----------------------------------------------------------------------------------------------------- */
+/* ---- The default device ------------------------------------------------------------------------------------------ */
 
 enum { MAX_BLOCKS = 64 };
 
@@ -230,7 +230,7 @@ static PyObject *device_exit(PyObject *Py_UNUSED(self), PyObject *Py_UNUSED(args
     Py_RETURN_NONE;
 }
 
-/* ---- The type ----------------------------------------------------------------------------------------------------------------- */
+/* ---- The type ---------------------------------------------------------------------------------------------------- */
 
 static PyObject *refuse_arguments(PyObject *args, PyObject *named)
 {

@@ -40,19 +40,18 @@ static const struct dlpack_dtype dtypes[GRD_DTYPE_COUNT] = {
     [GRD_FLOAT8_E5M2] = {DLPACK_FLOAT8_E5M2, 8, 1},
 };
 
-static grd_dtype dtype_of(struct dlpack_dtype dtype)
+static grd_dtype find_dtype(struct dlpack_dtype dtype)
 {
     for (int i = 1; i < GRD_DTYPE_COUNT; i++)
         if (dtypes[i].lanes == dtype.lanes && dtypes[i].code == dtype.code && dtypes[i].bits == dtype.bits)
             return (grd_dtype)i;
-    PyErr_Format(PyExc_BufferError, "DLPack type with code %d, %d bits and %d lanes is not supported", dtype.code, dtype.bits, dtype.lanes);
     return GRD_DTYPE_NONE;
 }
 
-/* ---- Handing over ------------------------------------------------------------------------------------------------------------------------------ */
+/* ---- Exporting --------------------------------------------------------------------------------------------------- */
 
 /* An exported tensor in either form, and what the form points to. */
-struct handed {
+struct exported {
     union {
         struct dlpack_legacy legacy;
         struct dlpack_managed managed;
@@ -62,23 +61,23 @@ struct handed {
 };
 
 /* Deleters call no Python code, because a consumer may call them on any thread. */
-static void delete_handed(struct handed *handed)
+static void delete_exported(struct exported *exported)
 {
-    grd_drop(handed->tensor);
-    free(handed);
+    grd_drop(exported->tensor);
+    free(exported);
 }
 
 static void delete_legacy(struct dlpack_legacy *self)
 {
-    delete_handed(self->context);
+    delete_exported(self->context);
 }
 
 static void delete_managed(struct dlpack_managed *self)
 {
-    delete_handed(self->context);
+    delete_exported(self->context);
 }
 
-static bool can_hand_over(const grd_tensor *t)
+static bool can_export(const grd_tensor *t)
 {
     if (grd_requires_grad(t))
         PyErr_SetString(PyExc_BufferError, "Can't export tensors that require gradient, use tensor.detach()");
@@ -106,39 +105,39 @@ static struct dlpack_tensor describe(const grd_tensor *t, int64_t *sizes, int64_
 }
 
 /* Exports a tensor. The export owns a detached tensor, so that the storage cannot be resized. NULL with an exception. */
-static struct handed *hand_over(grd_tensor *t, bool copy, bool versioned)
+static struct exported *export_tensor(grd_tensor *t, bool copy, bool versioned)
 {
-    if (!can_hand_over(t))
+    if (!can_export(t))
         return NULL;
     const int64_t ndim = grd_ndim(t);
-    struct handed *handed = malloc(sizeof *handed + 2 * (size_t)ndim * sizeof *handed->dims);
-    if (handed == NULL) {
+    struct exported *exported = malloc(sizeof *exported + 2 * (size_t)ndim * sizeof *exported->dims);
+    if (exported == NULL) {
         PyErr_NoMemory();
         return NULL;
     }
     const grd_scope scope = grd_scope_open();
     t = grd_keep(copy ? grd_clone(t) : grd_detach(t));
     if (!grd_ok()) {
-        free(handed);
+        free(exported);
         py_abandon(scope);
         return NULL;
     }
     grd_scope_close(scope);
-    handed->tensor = t;
+    exported->tensor = t;
     for (int64_t i = 0; i < ndim; i++) {
-        handed->dims[i] = grd_sizes(t).data[i];
-        handed->dims[ndim + i] = grd_strides(t).data[i];
+        exported->dims[i] = grd_sizes(t).data[i];
+        exported->dims[ndim + i] = grd_strides(t).data[i];
     }
-    const struct dlpack_tensor tensor = describe(t, handed->dims, handed->dims + ndim);
+    const struct dlpack_tensor tensor = describe(t, exported->dims, exported->dims + ndim);
     if (versioned)
-        handed->as.managed = (struct dlpack_managed){.version = {DLPACK_MAJOR, DLPACK_MINOR},
-                                                     .context = handed,
-                                                     .deleter = delete_managed,
-                                                     .flags = copy ? DLPACK_COPIED : 0,
-                                                     .tensor = tensor};
+        exported->as.managed = (struct dlpack_managed){.version = {DLPACK_MAJOR, DLPACK_MINOR},
+                                                       .context = exported,
+                                                       .deleter = delete_managed,
+                                                       .flags = copy ? DLPACK_COPIED : 0,
+                                                       .tensor = tensor};
     else
-        handed->as.legacy = (struct dlpack_legacy){.tensor = tensor, .context = handed, .deleter = delete_legacy};
-    return handed;
+        exported->as.legacy = (struct dlpack_legacy){.tensor = tensor, .context = exported, .deleter = delete_legacy};
+    return exported;
 }
 
 /* The destructor of a capsule: deletes the exported tensor if no consumer has renamed the capsule. */
@@ -155,10 +154,10 @@ static void delete_capsule(PyObject *capsule)
 
 static PyObject *capsule_of(grd_tensor *t, bool copy, bool versioned)
 {
-    struct handed *handed = hand_over(t, copy, versioned);
-    PyObject *capsule = handed != NULL ? PyCapsule_New(&handed->as, versioned ? managed_name : legacy_name, delete_capsule) : NULL;
-    if (handed != NULL && capsule == NULL)
-        delete_handed(handed);
+    struct exported *exported = export_tensor(t, copy, versioned);
+    PyObject *capsule = exported != NULL ? PyCapsule_New(&exported->as, versioned ? managed_name : legacy_name, delete_capsule) : NULL;
+    if (exported != NULL && capsule == NULL)
+        delete_exported(exported);
     return capsule;
 }
 
@@ -233,7 +232,7 @@ static PyObject *to_dlpack(PyObject *module, PyObject *object)
     return capsule_of(py_tensor_of(object), false, false);
 }
 
-/* ---- Taking ------------------------------------------------------------------------------------------------------------------------------------- */
+/* ---- Importing --------------------------------------------------------------------------------------------------- */
 
 static void release_managed(void *context)
 {
@@ -249,7 +248,7 @@ static void release_legacy(void *context)
         legacy->deleter(legacy);
 }
 
-static bool can_take(const struct dlpack_tensor *tensor)
+static bool can_import(const struct dlpack_tensor *tensor)
 {
     const int32_t device = tensor->device.type;
     if (device != DLPACK_CPU && device != DLPACK_CUDA_HOST && device != DLPACK_ROCM_HOST) {
@@ -260,15 +259,19 @@ static bool can_take(const struct dlpack_tensor *tensor)
         PyErr_Format(PyExc_BufferError, "a DLPack tensor of %d dimensions, the limit is %d", tensor->ndim, GRD_MAX_DIMS);
         return false;
     }
+    if (find_dtype(tensor->dtype) == GRD_DTYPE_NONE) {
+        PyErr_Format(PyExc_BufferError, "DLPack type with code %d, %d bits and %d lanes is not supported", tensor->dtype.code,
+                     tensor->dtype.bits, tensor->dtype.lanes);
+        return false;
+    }
     return true;
 }
 
 /* Returns a tensor over an imported DLPack tensor, which it owns. On failure the import is released. */
-static grd_tensor *take(const struct dlpack_tensor *tensor, void (*release)(void *context), void *context)
+static grd_tensor *import_tensor(const struct dlpack_tensor *tensor, void (*release)(void *context), void *context)
 {
     int64_t contiguous[GRD_MAX_DIMS];
-    const grd_dtype dtype = can_take(tensor) ? dtype_of(tensor->dtype) : GRD_DTYPE_NONE;
-    if (dtype == GRD_DTYPE_NONE) {
+    if (!can_import(tensor)) {
         PyObject *type, *error, *traceback;
         PyErr_Fetch(&type, &error, &traceback); /* the deleter may call Python code */
         release(context);
@@ -279,11 +282,12 @@ static grd_tensor *take(const struct dlpack_tensor *tensor, void (*release)(void
     const grd_dims sizes = grd_dims_from(tensor->sizes != NULL ? tensor->sizes : &none, tensor->ndim);
     py_contiguous_strides(sizes, 1, contiguous);
     return py_over_memory((char *)tensor->data + tensor->byte_offset, sizes,
-                          grd_dims_from(tensor->strides != NULL ? tensor->strides : contiguous, tensor->ndim), dtype, release, context);
+                          grd_dims_from(tensor->strides != NULL ? tensor->strides : contiguous, tensor->ndim), find_dtype(tensor->dtype),
+                          release, context);
 }
 
 /* Copies a read-only import, because every tensor of the library can be written to. An error if `copy` is 0. */
-static grd_tensor *own(grd_tensor *t, bool read_only, int copy)
+static grd_tensor *copied_if_needed(grd_tensor *t, bool read_only, int copy)
 {
     if (t == NULL || (copy <= 0 && !read_only))
         return t;
@@ -295,11 +299,11 @@ static grd_tensor *own(grd_tensor *t, bool read_only, int copy)
     return grd_ok() ? t : NULL;
 }
 
-static grd_tensor *take_managed(struct dlpack_managed *managed, int copy)
+static grd_tensor *import_managed(struct dlpack_managed *managed, int copy)
 {
     const bool read_only = (managed->flags & DLPACK_READ_ONLY) != 0, copied = (managed->flags & DLPACK_COPIED) != 0;
     if (managed->version.major <= DLPACK_MAJOR)
-        return own(take(&managed->tensor, release_managed, managed), read_only, copied && copy > 0 ? -1 : copy);
+        return copied_if_needed(import_tensor(&managed->tensor, release_managed, managed), read_only, copied && copy > 0 ? -1 : copy);
     const uint32_t major = managed->version.major;
     release_managed(managed);
     PyErr_Format(PyExc_BufferError, "DLPack version %u is not supported, the newest is %d", major, DLPACK_MAJOR);
@@ -310,11 +314,13 @@ grd_tensor *py_take_dlpack(PyObject *capsule, int copy)
 {
     if (PyCapsule_IsValid(capsule, managed_name)) {
         struct dlpack_managed *managed = PyCapsule_GetPointer(capsule, managed_name);
-        return PyCapsule_SetName(capsule, used_managed_name) == 0 ? take_managed(managed, copy) : NULL;
+        return PyCapsule_SetName(capsule, used_managed_name) == 0 ? import_managed(managed, copy) : NULL;
     }
     if (PyCapsule_IsValid(capsule, legacy_name)) {
         struct dlpack_legacy *legacy = PyCapsule_GetPointer(capsule, legacy_name);
-        return PyCapsule_SetName(capsule, used_legacy_name) == 0 ? own(take(&legacy->tensor, release_legacy, legacy), false, copy) : NULL;
+        return PyCapsule_SetName(capsule, used_legacy_name) == 0
+                   ? copied_if_needed(import_tensor(&legacy->tensor, release_legacy, legacy), false, copy)
+                   : NULL;
     }
     PyErr_SetString(PyExc_RuntimeError,
                     "from_dlpack received an invalid capsule. Note that DLTensor capsules can be consumed only once, so you "
@@ -369,7 +375,7 @@ grd_tensor *py_over_dlpack(PyObject *object, int copy)
     struct dlpack_managed *managed;
     const struct dlpack_exchange *exchange = exchange_of(object);
     if (exchange != NULL)
-        return exchange->managed_of_object(object, &managed) == 0 ? take_managed(managed, copy) : NULL;
+        return exchange->managed_of_object(object, &managed) == 0 ? import_managed(managed, copy) : NULL;
     PyObject *capsule = ask_for_capsule(object, copy);
     grd_tensor *t = capsule != NULL ? py_take_dlpack(capsule, copy) : NULL;
     Py_XDECREF(capsule);
@@ -400,15 +406,12 @@ static PyObject *from_dlpack(PyObject *Py_UNUSED(module), PyObject *const *args,
     return t != NULL ? py_take(scope, t) : py_abandon(scope);
 }
 
-/* ---- The exchange between C extensions ------------------------------------------------------------------------------------------------------------ */
+/* ---- The exchange between C extensions --------------------------------------------------------------------------- */
 
 static int exchange_allocate(struct dlpack_tensor *like, struct dlpack_managed **ret_managed, void *context,
                              void (*set_error)(void *context, const char *kind, const char *message))
 {
-    grd_dtype dtype = GRD_DTYPE_NONE;
-    for (int i = 1; i < GRD_DTYPE_COUNT; i++)
-        if (dtypes[i].lanes == like->dtype.lanes && dtypes[i].code == like->dtype.code && dtypes[i].bits == like->dtype.bits)
-            dtype = (grd_dtype)i;
+    const grd_dtype dtype = find_dtype(like->dtype);
     if (dtype == GRD_DTYPE_NONE || like->device.type != DLPACK_CPU || like->ndim < 0 || like->ndim > GRD_MAX_DIMS) {
         set_error(context, "BufferError", "no tensor of this dtype, device or number of dimensions");
         return -1;
@@ -416,15 +419,15 @@ static int exchange_allocate(struct dlpack_tensor *like, struct dlpack_managed *
     static const int64_t none = 0;
     const grd_scope scope = grd_scope_open();
     grd_tensor *t = grd_empty(grd_dims_from(like->sizes != NULL ? like->sizes : &none, like->ndim), .dtype = dtype);
-    struct handed *handed = grd_ok() ? hand_over(t, false, true) : NULL;
+    struct exported *exported = grd_ok() ? export_tensor(t, false, true) : NULL;
     grd_scope_close(scope);
-    if (handed == NULL) {
+    if (exported == NULL) {
         set_error(context, "MemoryError", "the tensor could not be allocated");
         PyErr_Clear();
         grd_error_clear();
         return -1;
     }
-    *ret_managed = &handed->as.managed;
+    *ret_managed = &exported->as.managed;
     return 0;
 }
 
@@ -437,24 +440,24 @@ static bool expect_tensor(PyObject *object)
 
 static int exchange_managed_of_object(void *object, struct dlpack_managed **ret_managed)
 {
-    struct handed *handed = expect_tensor(object) ? hand_over(py_tensor_of(object), false, true) : NULL;
-    if (handed == NULL)
+    struct exported *exported = expect_tensor(object) ? export_tensor(py_tensor_of(object), false, true) : NULL;
+    if (exported == NULL)
         return -1;
-    *ret_managed = &handed->as.managed;
+    *ret_managed = &exported->as.managed;
     return 0;
 }
 
 static int exchange_object_of_managed(struct dlpack_managed *managed, void **ret_object)
 {
     const grd_scope scope = grd_scope_open();
-    grd_tensor *t = take_managed(managed, -1);
+    grd_tensor *t = import_managed(managed, -1);
     *ret_object = t != NULL ? py_take(scope, t) : py_abandon(scope);
     return *ret_object != NULL ? 0 : -1;
 }
 
 static int exchange_tensor_of_object(void *object, struct dlpack_tensor *ret_tensor)
 {
-    if (!expect_tensor(object) || !can_hand_over(py_tensor_of(object)))
+    if (!expect_tensor(object) || !can_export(py_tensor_of(object)))
         return -1;
     const grd_tensor *t = py_tensor_of(object);
     *ret_tensor = describe(t, (int64_t *)(uintptr_t)grd_sizes(t).data, (int64_t *)(uintptr_t)grd_strides(t).data);

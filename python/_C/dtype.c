@@ -46,7 +46,7 @@ static PyObject *new_constant(PyTypeObject *type, const char *name, int value)
     return (PyObject *)constant;
 }
 
-/* ---- dtypes ------------------------------------------------------------------------------------------------------------------- */
+/* ---- dtypes ------------------------------------------------------------------------------------------------------ */
 
 static PyObject *dtypes[GRD_DTYPE_COUNT];
 
@@ -221,7 +221,7 @@ static bool add_dtypes(PyObject *module)
     return true;
 }
 
-/* ---- Layouts and memory formats ------------------------------------------------------------------------------------------------- */
+/* ---- Layouts and memory formats ---------------------------------------------------------------------------------- */
 
 static PyObject *strided;
 

@@ -97,7 +97,7 @@ int py_tensor_contains(PyObject *self, PyObject *element)
     return left != NULL ? found != 0 : -1;
 }
 
-/* ---- tolist ------------------------------------------------------------------------------------------------------------------- */
+/* ---- tolist ------------------------------------------------------------------------------------------------------ */
 
 /* Returns the dtype in which elements are read: the largest of the same category, which holds every element without loss. */
 static grd_dtype read_dtype(grd_dtype dtype)
@@ -192,7 +192,7 @@ PyObject *py_method_tolist(PyObject *self, PyObject *Py_UNUSED(none))
     return list;
 }
 
-/* ---- A call of Python for each element ------------------------------------------------------------------------------------------ */
+/* ---- apply_, map_, map2_ ----------------------------------------------------------------------------------------- */
 
 enum { MAX_OPERANDS = 3 };
 

@@ -10,7 +10,8 @@ PyObject *py_raise(void);
 PyObject *py_abandon(grd_scope scope);
 /* True unless the stack of the thread is nearly used up; then RecursionError. Called before Python code that may call the extension again. */
 bool py_has_stack(void);
-/* In a callback of the library: takes the exception that is set and sets an error of the library instead. py_raise raises that exception unchanged. */
+/* In a callback of the library: takes the exception that is set and sets an error of the library instead. py_raise raises that exception
+ * unchanged. */
 void py_carry(void);
 /* The handler of the library's warnings: raises each as a UserWarning, on any thread. */
 void py_warn(const char *text);

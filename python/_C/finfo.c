@@ -58,7 +58,7 @@ static PyObject *info_dtype(PyObject *self, void *Py_UNUSED(closure))
     return PyUnicode_FromString(grd_dtype_name(dtype_of(self)));
 }
 
-/* ---- finfo -------------------------------------------------------------------------------------------------------------------- */
+/* ---- finfo ------------------------------------------------------------------------------------------------------- */
 
 /* The smallest positive normal number, the distance from 1 to the next number, the largest number, and 10^-digits for the number of exact decimal
  * digits. */
@@ -146,7 +146,7 @@ static PyType_Slot finfo_slots[] = {
 
 static PyType_Spec finfo_spec = {"gradus.finfo", sizeof(struct info), 0, Py_TPFLAGS_DEFAULT, finfo_slots};
 
-/* ---- iinfo -------------------------------------------------------------------------------------------------------------------- */
+/* ---- iinfo ------------------------------------------------------------------------------------------------------- */
 
 static PyObject *iinfo_new(PyTypeObject *type, PyObject *args, PyObject *named)
 {

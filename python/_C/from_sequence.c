@@ -11,7 +11,7 @@
 #include "gradus/ops/empty.h"
 #include "gradus/ops/to.h"
 
-/* ---- What an element is ------------------------------------------------------------------------------------------------------------------------- */
+/* ---- Kinds of elements ------------------------------------------------------------------------------------------- */
 
 enum element { ELEMENT_BOOL, ELEMENT_INT, ELEMENT_FLOAT, ELEMENT_COMPLEX, ELEMENT_SEQUENCE, ELEMENT_BLOCK, ELEMENT_OTHER };
 
@@ -57,7 +57,7 @@ static bool refuse_number(PyObject *object)
     return false;
 }
 
-/* ---- Sizes --------------------------------------------------------------------------------------------------------------------------------------- */
+/* ---- Sizes ------------------------------------------------------------------------------------------------------- */
 
 struct sizes {
     int64_t n, data[GRD_MAX_DIMS];
@@ -110,7 +110,7 @@ static bool find_sizes(PyObject *object, struct sizes *ret_sizes)
     return ok;
 }
 
-/* ---- dtype ---------------------------------------------------------------------------------------------------------------------------------------- */
+/* ---- dtype ------------------------------------------------------------------------------------------------------- */
 
 /* The kinds of numbers in a sequence, and the dtype that its blocks promote to. */
 struct kinds {
@@ -172,7 +172,7 @@ static grd_dtype dtype_of_kinds(const struct kinds *kinds)
     return dtype == GRD_DTYPE_NONE ? real : dtype;
 }
 
-/* ---- Writing ------------------------------------------------------------------------------------------------------------------------------------------ */
+/* ---- Writing ----------------------------------------------------------------------------------------------------- */
 
 /* Where elements are written, as `dtype`. The result has the dtype `target`, which may have a smaller range. */
 struct writer {

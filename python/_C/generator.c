@@ -74,10 +74,10 @@ static void generator_dealloc(PyObject *self)
 }
 
 /* Reads an integer of 64 bits, signed or unsigned. */
-static bool as_seed(PyObject *object, const char *function, uint64_t *ret_seed)
+static bool as_seed(PyObject *object, uint64_t *ret_seed)
 {
     if (PyBool_Check(object) || !PyIndex_Check(object)) {
-        PyErr_Format(PyExc_RuntimeError, "%s expected a long, but got %s", function, Py_TYPE(object)->tp_name);
+        PyErr_Format(PyExc_RuntimeError, "manual_seed expected a long, but got %s", Py_TYPE(object)->tp_name);
         return false;
     }
     PyObject *number = PyNumber_Index(object);
@@ -97,7 +97,7 @@ static bool as_seed(PyObject *object, const char *function, uint64_t *ret_seed)
 static PyObject *generator_manual_seed(PyObject *self, PyObject *given)
 {
     uint64_t seed;
-    if (!as_seed(given, "manual_seed", &seed))
+    if (!as_seed(given, &seed))
         return NULL;
     grd_generator_seed(generator_of(self), seed);
     Py_INCREF(self);
@@ -188,7 +188,7 @@ static PyObject *generator_setstate(PyObject *self, PyObject *given)
     uint64_t number;
     if (!PyTuple_Check(given) || !PyArg_ParseTuple(given, "OOO:__setstate__", &seed, &offset, &state))
         return PyErr_Occurred() ? NULL : PyErr_Format(PyExc_TypeError, "__setstate__() expected a tuple, not %s", Py_TYPE(given)->tp_name);
-    if (!as_seed(seed, "manual_seed", &number))
+    if (!as_seed(seed, &number))
         return NULL;
     grd_generator_seed(generator_of(self), number);
     PyObject *same = generator_set_state(self, state);
@@ -246,7 +246,7 @@ static PyType_Slot generator_slots[] = {
 
 static PyType_Spec generator_spec = {"gradus.Generator", sizeof(struct generator), 0, Py_TPFLAGS_DEFAULT, generator_slots};
 
-/* ---- The default generator: functions of the module --------------------------------------------------------------------------------- */
+/* ---- Functions of the default generator -------------------------------------------------------------------------- */
 
 static PyObject *manual_seed(PyObject *Py_UNUSED(module), PyObject *given)
 {

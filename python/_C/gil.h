@@ -7,8 +7,8 @@
 /* A call that reads more elements than this releases the GIL. */
 enum { PY_MUCH = 32768 };
 
-/* Begin and end work that touches no Python object: they release the GIL and take it again. The caller must own the tensors of the work, because other
- * threads may drop their objects meanwhile. */
+/* Begin and end work that touches no Python object: they release the GIL and take it again. The caller must own the tensors of the work, because
+ * other threads may drop their objects meanwhile. */
 PyThreadState *py_begin_work(void);
 void py_end_work(PyThreadState *thread);
 

@@ -26,7 +26,7 @@ static inline void set_settings(uint8_t value)
     inference = (value & INFERENCE) != 0;
 }
 
-/* ---- Entering and leaving ------------------------------------------------------------------------------------------------- */
+/* ---- Entering and leaving ---------------------------------------------------------------------------------------- */
 static void replace_settings(py_mode *self)
 {
     const uint8_t now = settings();
@@ -116,7 +116,7 @@ static PyObject *get_mode(PyObject *self, void *setting)
     return PyBool_FromLong(((py_mode *)self)->value & (uint8_t)(uintptr_t)setting);
 }
 
-/* ---- The four modes ------------------------------------------------------------------------------------------------------------ */
+/* ---- no_grad, enable_grad, set_grad_enabled, inference_mode ------------------------------------------------------ */
 /* no_grad() returns a mode; no_grad(f) returns f decorated with one. */
 static PyObject *new_or_decorated(PyTypeObject *type, PyObject *args, PyObject *names, uint8_t value)
 {
@@ -172,7 +172,7 @@ static PyObject *inference_mode_new(PyTypeObject *type, PyObject *args, PyObject
     return decorated;
 }
 
-/* ---- Types ------------------------------------------------------------------------------------------------------------------------ */
+/* ---- Types ------------------------------------------------------------------------------------------------------- */
 static PyMethodDef mode_methods[] = {
     {"__enter__", mode_enter, METH_NOARGS, PyDoc_STR("Starts the mode in this thread.")},
     {"__exit__", (PyCFunction)(void (*)(void))mode_exit, METH_FASTCALL, PyDoc_STR("Goes back to what was set before.")},
@@ -254,7 +254,7 @@ static PyObject *is_inference_mode_enabled(PyObject *module, PyObject *nothing)
     return PyBool_FromLong(inference);
 }
 
-/* ---- Anomaly mode --------------------------------------------------------------------------------------------------------- */
+/* ---- Anomaly mode ------------------------------------------------------------------------------------------------ */
 static PyObject *set_anomaly_enabled(PyObject *module, PyObject *args, PyObject *names)
 {
     static char *params[] = {"enabled", "check_nan", NULL};

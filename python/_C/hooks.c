@@ -59,7 +59,7 @@ static bool check_tensor(PyObject *object)
     return ok;
 }
 
-/* ---- On tensors --------------------------------------------------------------------------------------------------------------- */
+/* ---- Hooks of tensors -------------------------------------------------------------------------------------------- */
 /* Calls the hook with the object of a tensor. Returns a new reference. */
 static PyObject *call_with(PyObject *hook, grd_tensor *t)
 {
@@ -122,7 +122,7 @@ PyObject *py_tensor_retain_grad(PyObject *self, PyObject *nothing)
     Py_RETURN_NONE;
 }
 
-/* ---- On nodes -------------------------------------------------------------------------------------------------------------------- */
+/* ---- Hooks of nodes ---------------------------------------------------------------------------------------------- */
 /* RuntimeError "hook 'f' has returned an incorrect number of values (got 1, but expected 2)". */
 static void refuse_count(PyObject *hook, Py_ssize_t got, Py_ssize_t expected)
 {
@@ -191,7 +191,7 @@ PyObject *py_hook_node(grd_node *node, bool pre, PyObject *const *args, Py_ssize
     return PyErr_Format(PyExc_RuntimeError, "cannot register a hook: the graph of this context is gone");
 }
 
-/* ---- The module --------------------------------------------------------------------------------------------------------------------- */
+/* ---- The module -------------------------------------------------------------------------------------------------- */
 static PyObject *remove_hook(PyObject *module, PyObject *number)
 {
     (void)module;

@@ -58,7 +58,7 @@ struct selection {
     grd_scalar number;          /* the value to be written if it is a number */
 };
 
-/* ---- Reading ------------------------------------------------------------------------------------------------------------------------ */
+/* ---- Reading ----------------------------------------------------------------------------------------------------- */
 
 static bool refuse_item(PyObject *object)
 {
@@ -210,10 +210,10 @@ static bool read_index(PyObject *object, int64_t ndim, struct index *ret_index)
     return false;
 }
 
-/* ---- Applying --------------------------------------------------------------------------------------------------------------------------- */
+/* ---- Applying ---------------------------------------------------------------------------------------------------- */
 
 /* Selects one index of a dimension. `original` is the number of the dimension in the tensor, for the error. */
-static grd_tensor *pick(grd_tensor *t, int64_t dim, int64_t original, int64_t number)
+static grd_tensor *select_at(grd_tensor *t, int64_t dim, int64_t original, int64_t number)
 {
     const int64_t size = grd_sizes(t).data[dim];
     if (PY_LIKELY(number >= -size && number < size))
@@ -223,7 +223,7 @@ static grd_tensor *pick(grd_tensor *t, int64_t dim, int64_t original, int64_t nu
     return NULL;
 }
 
-static grd_tensor *cut(grd_tensor *t, int64_t dim, const struct slice *slice)
+static grd_tensor *apply_slice(grd_tensor *t, int64_t dim, const struct slice *slice)
 {
     if (slice->start == 0 && slice->step == 1 && slice->stop >= grd_sizes(t).data[dim])
         return t;
@@ -231,12 +231,12 @@ static grd_tensor *cut(grd_tensor *t, int64_t dim, const struct slice *slice)
 }
 
 /* Returns the index tensor of a truth value: it selects the only index of a new dimension, or none. */
-static grd_tensor *chosen(bool boolean)
+static grd_tensor *index_of_bool(bool boolean)
 {
     return grd_zeros(grd_dims(boolean ? 1 : 0), .dtype = GRD_INT64);
 }
 
-static bool name(struct selection *s, int64_t dim, grd_tensor *index)
+static bool add_index_tensor(struct selection *s, int64_t dim, grd_tensor *index)
 {
     if (s->n == GRD_MAX_DIMS)
         return refuse_many(grd_ndim(s->view));
@@ -258,10 +258,10 @@ static bool apply(struct selection *s, const struct item *item, struct place *pl
     bool named = true;
     switch (item->kind) {
     case ITEM_INT:
-        s->view = pick(s->view, place->dim, place->original, item->v.number);
+        s->view = select_at(s->view, place->dim, place->original, item->v.number);
         break;
     case ITEM_SLICE:
-        s->view = cut(s->view, place->dim++, &item->v.slice);
+        s->view = apply_slice(s->view, place->dim++, &item->v.slice);
         break;
     case ITEM_REST:
         place->dim += span;
@@ -272,10 +272,10 @@ static bool apply(struct selection *s, const struct item *item, struct place *pl
         break;
     case ITEM_BOOL:
         s->view = grd_unsqueeze(s->view, place->dim);
-        named = name(s, place->dim++, chosen(item->v.boolean));
+        named = add_index_tensor(s, place->dim++, index_of_bool(item->v.boolean));
         break;
     case ITEM_TENSOR:
-        named = name(s, place->dim, item->v.tensor);
+        named = add_index_tensor(s, place->dim, item->v.tensor);
         place->dim += span;
         break;
     }
@@ -303,7 +303,7 @@ static grd_tensors named_tensors(const struct selection *s)
     return grd_tensors_from(s->tensors, s->n);
 }
 
-/* ---- Subclasses with a __torch_function__ of their own -------------------------------------------------------------------------------------- */
+/* ---- __torch_function__ ------------------------------------------------------------------------------------------ */
 
 static inline void add_overloaded(struct py_arguments *arguments, PyObject *object)
 {
@@ -329,16 +329,16 @@ static bool find_overloaded(PyObject *self, PyObject *index, PyObject *value, st
 static const struct py_function get_function = {.name = "__getitem__", .home = PY_METHOD};
 static const struct py_function set_function = {.name = "__setitem__", .home = PY_METHOD};
 
-/* ---- With the interpreter going on ------------------------------------------------------------------------------------------------------ */
+/* ---- Work without the GIL ---------------------------------------------------------------------------------------- */
 
-static void hold(const struct selection *s)
+static void keep_all(const struct selection *s)
 {
     grd_keep(s->view);
     for (int64_t i = 0; i < s->n; i++)
         grd_keep(s->tensors[i]);
 }
 
-static void let_go(const struct selection *s)
+static void drop_all(const struct selection *s)
 {
     grd_drop(s->view);
     for (int64_t i = 0; i < s->n; i++)
@@ -350,17 +350,17 @@ static grd_tensor *run(grd_tensor *(*access)(const struct selection *s, grd_tens
 {
     if (grd_numel(s->view) < PY_MUCH)
         return access(s, value);
-    hold(s);
+    keep_all(s);
     grd_keep(value);
     PyThreadState *state = py_begin_work();
     grd_tensor *result = access(s, value);
     py_end_work(state);
     grd_drop(value);
-    let_go(s);
+    drop_all(s);
     return result;
 }
 
-/* ---- Reading elements ----------------------------------------------------------------------------------------------------------------------- */
+/* ---- Reading elements -------------------------------------------------------------------------------------------- */
 
 static grd_tensor *get_named(const struct selection *s, grd_tensor *unused)
 {
@@ -376,7 +376,7 @@ PyObject *py_get_item(PyObject *self, PyObject *index)
     if (PyLong_CheckExact(index) && PY_LIKELY(py_is_exact_no_mode(self)) && grd_ndim(t) > 0) {
         struct item item;
         const grd_scope scope = grd_scope_open();
-        grd_tensor *result = read_number(index, &item) ? pick(t, 0, 0, item.v.number) : NULL;
+        grd_tensor *result = read_number(index, &item) ? select_at(t, 0, 0, item.v.number) : NULL;
         return PY_LIKELY(result != NULL) ? py_take(scope, result) : py_abandon(scope);
     }
     if (find_overloaded(self, index, NULL, &arguments))
@@ -390,7 +390,7 @@ PyObject *py_get_item(PyObject *self, PyObject *index)
     return py_take(scope, s.view != t ? s.view : grd_ndim(t) > 0 ? grd_slice(t) : grd_view(t, GRD_NO_DIMS));
 }
 
-/* ---- Writing elements ------------------------------------------------------------------------------------------------------------------------ */
+/* ---- Writing elements -------------------------------------------------------------------------------------------- */
 
 /* Drops leading dimensions of size 1 beyond ndim, so that x[0] = y accepts a `y` of one row. */
 static grd_tensor *without_leading_ones(grd_tensor *t, int64_t ndim)

@@ -13,7 +13,7 @@
 
 PyTypeObject *py_node_type;
 
-/* ---- The table ------------------------------------------------------------------------------------------------------------ */
+/* ---- The table --------------------------------------------------------------------------------------------------- */
 enum { FIRST_PLACES = 64 };
 
 /* A hash table with chains. The GIL guards it. */
@@ -72,7 +72,7 @@ static void take_out(const py_node *object)
     table.count--;
 }
 
-/* ---- What a graph owns -------------------------------------------------------------------------------------------------------- */
+/* ---- Python objects that a graph owns ---------------------------------------------------------------------------- */
 
 void py_release_context(void *context)
 {
@@ -105,7 +105,7 @@ int py_traverse_node(grd_node *node, visitproc visit, void *arg)
     return grd_node_visit_contexts(node, visit_context, &(struct visitor){visit, arg});
 }
 
-/* ---- Types by name ----------------------------------------------------------------------------------------------------------- */
+/* ---- Classes of nodes -------------------------------------------------------------------------------------------- */
 /* Returns the class of a node, borrowed; makes it on first use. */
 static PyTypeObject *type_of(const grd_node *node)
 {
@@ -158,7 +158,7 @@ PyObject *py_node_of(grd_tensor *t)
     return object;
 }
 
-/* ---- The type ---------------------------------------------------------------------------------------------------------------------- */
+/* ---- The type ---------------------------------------------------------------------------------------------------- */
 static int node_traverse(PyObject *object, visitproc visit, void *arg)
 {
     const py_node *self = (const py_node *)object;

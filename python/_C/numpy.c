@@ -45,7 +45,7 @@ static PyObject *from_numpy(PyObject *module, PyObject *object)
     return py_take(scope, t);
 }
 
-/* ---- Arrays of tensors ------------------------------------------------------------------------------------------------------------------------- */
+/* ---- Tensor to array --------------------------------------------------------------------------------------------- */
 
 static bool can_be_array(const grd_tensor *t)
 {

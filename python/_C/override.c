@@ -6,6 +6,7 @@
 #include "override.h"
 #include "errors.h"
 #include "tables.h"
+#include "vectorcall.h"
 
 static PyObject *name_of_override, *disabled_override;
 PyTypeObject *py_exact_type_no_mode;
@@ -49,26 +50,6 @@ static PyObject *public_function(const struct py_function *function)
     return found;
 }
 
-static PyObject *positional(PyObject *self, PyObject *const *args, Py_ssize_t nargs)
-{
-    const int shift = self != NULL;
-    PyObject *tuple = PyTuple_New(nargs + shift);
-    if (tuple != NULL && shift)
-        PyTuple_SET_ITEM(tuple, 0, Py_NewRef(self));
-    for (Py_ssize_t i = 0; tuple != NULL && i < nargs; i++)
-        PyTuple_SET_ITEM(tuple, i + shift, Py_NewRef(args[i]));
-    return tuple;
-}
-
-static PyObject *keywords(PyObject *const *values, PyObject *names)
-{
-    PyObject *dict = PyDict_New();
-    for (Py_ssize_t i = 0; dict != NULL && names != NULL && i < PyTuple_GET_SIZE(names); i++)
-        if (PyDict_SetItem(dict, PyTuple_GET_ITEM(names, i), values[i]) < 0)
-            Py_CLEAR(dict);
-    return dict;
-}
-
 /* Sorts the overloaded arguments: subclasses before their bases, otherwise in the order of the call. */
 static void order(struct py_arguments *arguments)
 {
@@ -84,7 +65,7 @@ static void order(struct py_arguments *arguments)
         }
 }
 
-/* ---- Modes ---------------------------------------------------------------------------------------------------------------------- */
+/* ---- Modes ------------------------------------------------------------------------------------------------------- */
 
 static void count_modes(int change)
 {
@@ -164,7 +145,7 @@ PyObject *py_call_override(const char *name, PyObject *public, PyObject *const *
     return result;
 }
 
-/* ---- Calls ---------------------------------------------------------------------------------------------------------------------- */
+/* ---- Calls ------------------------------------------------------------------------------------------------------- */
 
 void py_note_overloaded(PyObject *object, struct py_arguments *arguments)
 {
@@ -182,8 +163,8 @@ PyObject *py_call_overloaded(const struct py_function *function, struct py_argum
         return NULL;
     order(arguments);
     PyObject *public = public_function(function);
-    PyObject *tuple = public == NULL ? NULL : positional(self, args, nargs);
-    PyObject *dict = tuple == NULL ? NULL : keywords(args + nargs, names);
+    PyObject *tuple = public == NULL ? NULL : py_pack_positional(self, args, nargs);
+    PyObject *dict = tuple == NULL ? NULL : py_pack_keywords(args + nargs, names);
     PyObject *result =
         dict == NULL ? NULL : py_call_override(function->name, public, arguments->overloaded, arguments->noverloaded, tuple, dict);
     Py_XDECREF(dict);
@@ -208,10 +189,10 @@ PyObject *py_override(PyObject *self, const char *name, PyObject *const *args, P
     return py_call_overloaded(&method, &arguments, self, args, nargs, names);
 }
 
-/* ---- The two __torch_function__ that the module offers ---------------------------------------------------------------------- */
+/* ---- Tensor.__torch_function__ and the disabled one -------------------------------------------------------------- */
 
 /* The disabled __torch_function__, for classes that want none: runs the function with subclasses treated as Tensor. */
-static PyObject *disabled(PyObject *self, PyObject *args)
+static PyObject *disabled_torch_function(PyObject *self, PyObject *args)
 {
     (void)self;
     PyObject *function, *types, *tuple = NULL, *dict = NULL;
@@ -229,7 +210,7 @@ static PyObject *disabled(PyObject *self, PyObject *args)
     return result;
 }
 
-static PyMethodDef disabled_method = {"_disabled_torch_function_impl", disabled, METH_VARARGS,
+static PyMethodDef disabled_method = {"_disabled_torch_function_impl", disabled_torch_function, METH_VARARGS,
                                       "The __torch_function__ of a class that wants none: calls of the library treat it as a Tensor."};
 
 /* Gives a result the class: an exact Tensor with no other reference changes its class; any other tensor gets an alias of the class. Takes over the
@@ -280,7 +261,7 @@ static PyObject *call_counterpart(PyObject *function, PyObject *tuple, PyObject 
 }
 
 /* Tensor.__torch_function__. */
-static PyObject *inherited(PyObject *class, PyObject *args)
+static PyObject *tensor_torch_function(PyObject *class, PyObject *args)
 {
     PyObject *function, *types, *tuple = NULL, *dict = NULL;
     if (!PyArg_ParseTuple(args, "OO|OO", &function, &types, &tuple, &dict))
@@ -302,18 +283,18 @@ static PyObject *inherited(PyObject *class, PyObject *args)
         return call_counterpart(function, tuple, dict);
     PyObject *const before = called;
     called = function;
-    PyObject *result = disabled(NULL, args);
+    PyObject *result = disabled_torch_function(NULL, args);
     called = before;
     return result == NULL ? NULL : as_class(result, class);
 }
 
 PyMethodDef py_tensor_override_methods[] = {
-    {"__torch_function__", inherited, METH_VARARGS | METH_CLASS,
+    {"__torch_function__", tensor_torch_function, METH_VARARGS | METH_CLASS,
      "Calls the function with subclasses treated as Tensor; its results are of the class of the subclass."},
     {0},
 };
 
-/* ---- Switching off ---------------------------------------------------------------------------------------------------------------- */
+/* ---- DisableTorchFunction ---------------------------------------------------------------------------------------- */
 
 /* A context manager inside of which subclasses, or subclasses and modes, do not take over calls. */
 struct guard {
@@ -369,7 +350,7 @@ static PyType_Spec without_subclasses = {"gradus._C.DisableTorchFunctionSubclass
 static PyType_Spec without_anything = {"gradus._C.DisableTorchFunction", sizeof(struct guard), 0, Py_TPFLAGS_DEFAULT,
                                        without_anything_slots};
 
-/* ---- The stack of modes, for Python ----------------------------------------------------------------------------------------------- */
+/* ---- The stack of modes, for Python ------------------------------------------------------------------------------ */
 
 static PyObject *push(PyObject *Py_UNUSED(module), PyObject *mode)
 {

@@ -14,7 +14,8 @@ static inline bool py_is_exact_no_mode(PyObject *object)
     return Py_TYPE(object) == py_exact_type_no_mode;
 }
 
-/* True if the class of the object has a __torch_function__ that is not switched off. A subclass of Tensor has one; Tensor itself and Parameter have none. */
+/* True if the class of the object has a __torch_function__ that is not switched off. A subclass of Tensor has one; Tensor itself and Parameter have
+ * none. */
 bool py_has_override(PyObject *object);
 /* True if this thread has a mode that takes over calls. */
 bool py_is_mode_active(void);

@@ -17,7 +17,7 @@ static inline enum match as_match(int known)
     return known < 0 ? MATCH_ERROR : known ? MATCH_YES : MATCH_NO;
 }
 
-/* ---- Lists -------------------------------------------------------------------------------------------------------------- */
+/* ---- Lists ------------------------------------------------------------------------------------------------------- */
 
 struct block {
     struct block *next;
@@ -84,7 +84,7 @@ static enum match convert_dims(const struct py_param *param, PyObject *object, s
     return convert_ints(param, &object, 1, arguments, ret_value);
 }
 
-/* ---- Tensors ------------------------------------------------------------------------------------------------------------- */
+/* ---- Tensors ----------------------------------------------------------------------------------------------------- */
 
 static enum match convert_float(PyObject *object, grd_value *ret_value)
 {
@@ -158,7 +158,7 @@ static enum match convert_tensors(PyObject *object, struct py_arguments *argumen
     return MATCH_YES;
 }
 
-/* ---- Other kinds ------------------------------------------------------------------------------------------------------------ */
+/* ---- Other kinds ------------------------------------------------------------------------------------------------- */
 
 static enum match convert_string(PyObject *object, grd_value *ret_value)
 {
@@ -297,7 +297,7 @@ static enum match convert(const struct py_param *param, PyObject *object, struct
     }
 }
 
-/* ---- Names -------------------------------------------------------------------------------------------------------------------- */
+/* ---- Names ------------------------------------------------------------------------------------------------------- */
 
 static int find_exactly(const struct py_signature *signature, int first, const char *name)
 {
@@ -323,7 +323,7 @@ static int find_param(const struct py_signature *signature, int first, PyObject 
     return at;
 }
 
-/* ---- Matching --------------------------------------------------------------------------------------------------------------------- */
+/* ---- Matching ---------------------------------------------------------------------------------------------------- */
 
 /* The arguments of a call as Python passes them. */
 struct call {
@@ -428,7 +428,7 @@ static enum match match_signature(const struct py_signature *signature, const st
     return match;
 }
 
-/* ---- Why nothing fits ------------------------------------------------------------------------------------------------------------------ */
+/* ---- Error messages ---------------------------------------------------------------------------------------------- */
 
 static const char *kind_text(const struct py_param *param)
 {
@@ -648,7 +648,7 @@ static void refuse_one(const struct py_function *function, const struct py_signa
     py_arguments_done(arguments);
 }
 
-/* ---- Other ways to call ---------------------------------------------------------------------------------------------------------------- */
+/* ---- Deprecated and other signatures ----------------------------------------------------------------------------- */
 
 static bool is_in_order(const struct py_signature *signature)
 {

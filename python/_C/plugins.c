@@ -94,7 +94,7 @@ static PyType_Slot op_slots[] = {
 
 static PyType_Spec op_spec = {"gradus.Operator", sizeof(struct op_object), 0, Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_VECTORCALL, op_slots};
 
-/* ---- Functions of the module -------------------------------------------------------------------------------------------------------- */
+/* ---- Functions of the module ------------------------------------------------------------------------------------- */
 
 static PyObject *find_op(PyObject *Py_UNUSED(module), PyObject *name)
 {

@@ -22,7 +22,7 @@ struct property {
     int (*set)(PyObject *self, PyObject *value); /* value NULL: delete the property */
 };
 
-/* ---- The gate ------------------------------------------------------------------------------------------------------------------- */
+/* ---- Access to a property ---------------------------------------------------------------------------------------- */
 
 /* Calls __torch_function__ for Tensor.shape.__get__, __set__ or __delete__. */
 static PyObject *hand_over(PyObject *self, const char *name, const char *access, PyObject *value)
@@ -65,7 +65,7 @@ static int leave(grd_scope scope)
     return left != NULL ? 0 : -1;
 }
 
-/* ---- Geometry and type ------------------------------------------------------------------------------------------------------------ */
+/* ---- Geometry and type ------------------------------------------------------------------------------------------- */
 
 static PyObject *get_shape(PyObject *self)
 {
@@ -178,7 +178,7 @@ static PyObject *get_none(PyObject *Py_UNUSED(self))
     Py_RETURN_NONE;
 }
 
-/* ---- Gradients -------------------------------------------------------------------------------------------------------------------- */
+/* ---- Gradients --------------------------------------------------------------------------------------------------- */
 
 static PyObject *get_requires_grad(PyObject *self)
 {
@@ -275,7 +275,7 @@ static PyObject *get_base(PyObject *self)
     return py_wrap(grd_view_base(py_tensor_of(self)));
 }
 
-/* ---- Data ------------------------------------------------------------------------------------------------------------------------- */
+/* ---- Data -------------------------------------------------------------------------------------------------------- */
 
 static PyObject *get_data(PyObject *self)
 {
@@ -343,7 +343,7 @@ static int set_imag(PyObject *self, PyObject *value)
     return set_part(self, value, grd_imag, "imag");
 }
 
-/* ---- Transposed views --------------------------------------------------------------------------------------------------------------- */
+/* ---- Transposed views -------------------------------------------------------------------------------------------- */
 
 static grd_tensor *reversed(grd_tensor *t)
 {
@@ -397,7 +397,7 @@ static PyObject *get_H(PyObject *self)
     return transposed(self, true);
 }
 
-/* ---- The table ---------------------------------------------------------------------------------------------------------------------- */
+/* ---- The table --------------------------------------------------------------------------------------------------- */
 
 #define READ(name, get, doc)                                                                                                               \
     {                                                                                                                                      \

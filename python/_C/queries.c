@@ -16,7 +16,7 @@
         "input", GRD_KIND_TENSOR, 0, NULL                                                                                                  \
     }
 
-/* ---- One tensor ----------------------------------------------------------------------------------------------------------------- */
+/* ---- One tensor -------------------------------------------------------------------------------------------------- */
 
 static const struct py_param input_params[] = {INPUT};
 static const struct py_signature input_signature = {.params = input_params, .nparams = 1, .nvalues = 1, .positional = 1};
@@ -98,7 +98,7 @@ static PyObject *is_tensor(PyObject *Py_UNUSED(module), PyObject *object)
     return PyBool_FromLong(py_is_tensor(object));
 }
 
-/* ---- Two tensors ------------------------------------------------------------------------------------------------------------------ */
+/* ---- Two tensors ------------------------------------------------------------------------------------------------- */
 
 static const struct py_param pair_params[] = {INPUT, {"other", GRD_KIND_TENSOR, 0, NULL}};
 static const struct py_signature pair_signature = {.params = pair_params, .nparams = 2, .nvalues = 2, .positional = 2};
@@ -187,7 +187,7 @@ PyObject *py_method_is_same_size(PyObject *self, PyObject *const *args, Py_ssize
     return compare(&is_same_size, self, args, nargs, names);
 }
 
-/* ---- Promotion -------------------------------------------------------------------------------------------------------------------- */
+/* ---- Promotion --------------------------------------------------------------------------------------------------- */
 
 static const struct py_param promote_params[] = {{"type1", GRD_KIND_DTYPE, 0, NULL}, {"type2", GRD_KIND_DTYPE, 0, NULL}};
 static const struct py_signature promote_signature = {.params = promote_params, .nparams = 2, .nvalues = 2, .positional = 2};

@@ -29,7 +29,7 @@ static const char *utf8_of(PyObject *text, const char *what)
     return utf8;
 }
 
-/* ---- Reading ------------------------------------------------------------------------------------------------------------------------------- */
+/* ---- Reading ----------------------------------------------------------------------------------------------------- */
 
 typedef struct tensor_file {
     PyObject_HEAD grd_tensor_file *file; /* NULL after it was closed and the last reader has returned */
@@ -181,7 +181,7 @@ static PyType_Slot tensor_file_slots[] = {
     {0, NULL},
 };
 
-/* ---- Writing ---------------------------------------------------------------------------------------------------------------------------------- */
+/* ---- Writing ----------------------------------------------------------------------------------------------------- */
 
 /* The items of a dict of tensors and of a dict of texts, as lists for the library. */
 struct contents {
@@ -270,7 +270,7 @@ static PyObject *save_safetensors(PyObject *Py_UNUSED(module), PyObject *args)
     return result;
 }
 
-/* ---- Replacing a file --------------------------------------------------------------------------------------------------------------------------- */
+/* ---- Replacing a file -------------------------------------------------------------------------------------------- */
 
 typedef struct replacement {
     PyObject_HEAD grd_replacement *file; /* NULL after commit or abandon */
@@ -334,7 +334,7 @@ static PyType_Slot replacement_slots[] = {
     {0, NULL},
 };
 
-/* ---- The module ---------------------------------------------------------------------------------------------------------------------------------- */
+/* ---- The module -------------------------------------------------------------------------------------------------- */
 
 static PyType_Spec tensor_file_spec = {"gradus._C._TensorFile", sizeof(tensor_file), 0, Py_TPFLAGS_DEFAULT, tensor_file_slots};
 static PyType_Spec replacement_spec = {"gradus._C._Replacement", sizeof(replacement), 0, Py_TPFLAGS_DEFAULT, replacement_slots};

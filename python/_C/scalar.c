@@ -5,7 +5,7 @@
 #include "tensor_slots.h"
 #include "gradus/transform.h"
 
-/* ---- From Python ---------------------------------------------------------------------------------------------------------------- */
+/* ---- From Python ------------------------------------------------------------------------------------------------- */
 
 /* Returns the kind of a scalar of NumPy by its type's name, so that NumPy need not be imported. */
 static grd_scalar_kind numpy_kind(PyTypeObject *type)
@@ -207,7 +207,7 @@ bool py_as_dims(const char *function, const char *name, PyObject *object, int64_
     return true;
 }
 
-/* ---- To Python ------------------------------------------------------------------------------------------------------------------ */
+/* ---- To Python --------------------------------------------------------------------------------------------------- */
 
 PyObject *py_from_scalar(grd_scalar scalar)
 {
@@ -244,7 +244,7 @@ PyObject *py_item(grd_tensor *t)
     return py_raise();
 }
 
-/* ---- Tensor as a number ----------------------------------------------------------------------------------------------------------- */
+/* ---- Tensor as a number ------------------------------------------------------------------------------------------ */
 
 static int overridden_truth(PyObject *self)
 {

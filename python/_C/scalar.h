@@ -4,8 +4,8 @@
 
 #include "extension.h"
 
-/* Reads a bool, int, float, complex, a scalar of NumPy or a 0-d tensor that requires no gradient: 1 if the object is one of these, 0 with no exception if
- * it is none, -1 with an exception if the number does not fit. */
+/* Reads a bool, int, float, complex, a scalar of NumPy or a 0-d tensor that requires no gradient: 1 if the object is one of these, 0 with no
+ * exception if it is none, -1 with an exception if the number does not fit. */
 int py_as_scalar(PyObject *object, grd_scalar *ret_scalar);
 /* Reads any object with __index__ except a bool; returns as py_as_scalar does. */
 int py_as_int(PyObject *object, int64_t *ret_value);

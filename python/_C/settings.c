@@ -7,7 +7,7 @@
 
 #include <math.h>
 
-/* ---- Threads -------------------------------------------------------------------------------------------------------------------- */
+/* ---- Threads ----------------------------------------------------------------------------------------------------- */
 
 /* Reads a positive integer. False with RuntimeError. */
 static bool as_thread_count(PyObject *object, const char *function, int64_t *ret_count)
@@ -50,7 +50,7 @@ static PyObject *set_num_interop_threads(PyObject *Py_UNUSED(module), PyObject *
     Py_RETURN_NONE;
 }
 
-/* ---- Defaults --------------------------------------------------------------------------------------------------------------------- */
+/* ---- Defaults ---------------------------------------------------------------------------------------------------- */
 
 static PyObject *get_default_dtype(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(none))
 {
@@ -70,7 +70,7 @@ static PyObject *set_default_dtype(PyObject *Py_UNUSED(module), PyObject *given)
     Py_RETURN_NONE;
 }
 
-/* ---- Print options ------------------------------------------------------------------------------------------------------------------ */
+/* ---- Print options ----------------------------------------------------------------------------------------------- */
 
 enum { PRECISION, THRESHOLD, EDGE_ITEMS, LINE_WIDTH, PROFILE, SCI_MODE, NOPTIONS };
 
@@ -162,7 +162,7 @@ static PyObject *get_printoptions(PyObject *Py_UNUSED(module), PyObject *Py_UNUS
                                              (long long)options.edge, "linewidth", options.line_width, "sci_mode", sci_mode);
 }
 
-/* ---- Configuration -------------------------------------------------------------------------------------------------------------------- */
+/* ---- Configuration ----------------------------------------------------------------------------------------------- */
 
 static PyObject *show_config(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(none))
 {

@@ -40,8 +40,8 @@ struct py_result {
     PyTypeObject *type; /* made on first use */
 };
 
-/* One way to call a function: the parameters in the order of the operator's arguments, then those that are no arguments of the operator. A signature of
- * a hand-written function has no operator. */
+/* One way to call a function: the parameters in the order of the operator's arguments, then those that are no arguments of the operator. A signature
+ * of a hand-written function has no operator. */
 struct py_signature {
     const char *op; /* the operator's name */
     const struct py_param *params;

@@ -46,7 +46,7 @@ grd_tensor *py_storage_argument(const char *function, PyObject *object)
     return bytes;
 }
 
-/* ---- One object for a storage ------------------------------------------------------------------------------------------------------------------- */
+/* ---- The object of a storage ------------------------------------------------------------------------------------- */
 
 static PyObject *identity_of(const grd_tensor *t)
 {
@@ -132,7 +132,7 @@ static void storage_dealloc(PyObject *self)
     Py_DECREF(type);
 }
 
-/* ---- Making ---------------------------------------------------------------------------------------------------------------------------------------- */
+/* ---- Constructors ------------------------------------------------------------------------------------------------ */
 
 /* Returns a storage of `size` bytes, or with the bytes of a sequence. */
 static PyObject *make_storage(PyObject *size, grd_device device)
@@ -213,7 +213,7 @@ static PyObject *untyped_storage(PyObject *self, PyObject *unused)
     return storage_of(py_tensor_of(self));
 }
 
-/* ---- The object ------------------------------------------------------------------------------------------------------------------------------------- */
+/* ---- The object -------------------------------------------------------------------------------------------------- */
 
 static Py_ssize_t storage_length(PyObject *self)
 {

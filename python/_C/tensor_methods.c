@@ -16,7 +16,7 @@
         "self", GRD_KIND_TENSOR, 0, NULL                                                                                                   \
     }
 
-/* ---- Geometry ------------------------------------------------------------------------------------------------------------------- */
+/* ---- Geometry ---------------------------------------------------------------------------------------------------- */
 
 static const struct py_param dim_params[] = {SELF, {"dim", GRD_KIND_INT, PY_OPTIONAL | PY_NONE, "None"}};
 static const struct py_signature dim_signature = {.params = dim_params, .nparams = 2, .nvalues = 2, .positional = 2};
@@ -151,7 +151,7 @@ static PyObject *tensor_is_contiguous(PyObject *self, PyObject *const *args, Py_
     return PyBool_FromLong(is_contiguous);
 }
 
-/* ---- Dtype ---------------------------------------------------------------------------------------------------------------------- */
+/* ---- Dtype ------------------------------------------------------------------------------------------------------- */
 
 static PyObject *tensor_is_floating_point(PyObject *self, PyObject *Py_UNUSED(none))
 {
@@ -201,7 +201,7 @@ static PyObject *itself(PyObject *self, PyObject *Py_UNUSED(none))
     return self;
 }
 
-/* ---- Values ----------------------------------------------------------------------------------------------------------------------- */
+/* ---- Values ------------------------------------------------------------------------------------------------------ */
 
 static PyObject *tensor_item(PyObject *self, PyObject *Py_UNUSED(none))
 {
@@ -242,7 +242,7 @@ static PyObject *tensor_reversed(PyObject *self, PyObject *Py_UNUSED(none))
     return py_take(scope, grd_flip(t, grd_dims(0)));
 }
 
-/* ---- Gradients -------------------------------------------------------------------------------------------------------------------- */
+/* ---- Gradients --------------------------------------------------------------------------------------------------- */
 
 static const struct py_param requires_params[] = {SELF, {"requires_grad", GRD_KIND_BOOL, PY_OPTIONAL, "True"}};
 static const struct py_signature requires_signature = {.params = requires_params, .nparams = 2, .nvalues = 2, .positional = 2};
@@ -277,7 +277,7 @@ static PyObject *tensor_is_view(PyObject *self, PyObject *Py_UNUSED(none))
     return PyBool_FromLong(grd_view_base(py_tensor_of(self)) != NULL);
 }
 
-/* ---- Memory ----------------------------------------------------------------------------------------------------------------------- */
+/* ---- Memory ------------------------------------------------------------------------------------------------------ */
 
 static PyObject *refuse_pinning(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names)
 {
@@ -293,7 +293,7 @@ static PyObject *is_pinned(PyObject *self, PyObject *const *args, Py_ssize_t nar
     Py_RETURN_FALSE;
 }
 
-/* ---- The table ---------------------------------------------------------------------------------------------------------------------- */
+/* ---- The table --------------------------------------------------------------------------------------------------- */
 
 #define EXAMPLE "\n\n>>> import gradus as torch\n"
 #define FORMAT "\nmemory_format: the order of dimensions of the result; torch.preserve_format keeps that of the tensor."

@@ -11,7 +11,7 @@
 
 PyTypeObject *py_tensor_type;
 
-/* ---- Objects ---------------------------------------------------------------------------------------------------------- */
+/* ---- Objects ----------------------------------------------------------------------------------------------------- */
 
 /* A free list of objects of the class Tensor, linked through `dict`. */
 enum { FREE_MAX = 256 };
@@ -162,7 +162,7 @@ PyObject *py_leave(grd_scope scope)
     Py_RETURN_NONE;
 }
 
-/* ---- Their end -------------------------------------------------------------------------------------------------------------- */
+/* ---- Deallocation ------------------------------------------------------------------------------------------------ */
 
 /* Returns a shadow with the object's class and attributes. NULL if the tensor has no other owner, or there is nothing to keep, or no memory for it:
  * then class and attributes are lost. */

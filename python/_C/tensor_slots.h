@@ -4,7 +4,7 @@
 
 #include "extension.h"
 
-/* ---- Arithmetic and comparison (arithmetic.c) ---- */
+/* ---- Arithmetic and comparison (arithmetic.c) -------------------------------------------------------------------- */
 PyObject *py_number_add(PyObject *a, PyObject *b);
 PyObject *py_number_subtract(PyObject *a, PyObject *b);
 PyObject *py_number_multiply(PyObject *a, PyObject *b);
@@ -36,7 +36,7 @@ PyObject *py_number_inplace_lshift(PyObject *self, PyObject *other);
 PyObject *py_number_inplace_rshift(PyObject *self, PyObject *other);
 PyObject *py_tensor_compare(PyObject *a, PyObject *b, int operation);
 
-/* ---- A tensor as a number (scalar.c), as a sequence (elements.c), as text (repr.c) ---- */
+/* ---- A tensor as a number (scalar.c), as a sequence (elements.c), as text (repr.c) ------------------------------- */
 int py_tensor_bool(PyObject *self);
 PyObject *py_tensor_int(PyObject *self);
 PyObject *py_tensor_float(PyObject *self);
@@ -46,7 +46,7 @@ PyObject *py_tensor_iter(PyObject *self);
 int py_tensor_contains(PyObject *self, PyObject *element);
 PyObject *py_tensor_repr(PyObject *self);
 
-/* ---- Tensor(…) (legacy_tensor.c), the buffer protocol (buffer.c) ---- */
+/* ---- Tensor(…) (legacy_tensor.c), the buffer protocol (buffer.c) ------------------------------------------------- */
 PyObject *py_tensor_new(PyTypeObject *type, PyObject *args, PyObject *keywords);
 int py_tensor_get_buffer(PyObject *self, Py_buffer *view, int flags);
 void py_tensor_release_buffer(PyObject *self, Py_buffer *view);

@@ -9,7 +9,7 @@
 #include <stddef.h>
 #include <structmember.h>
 
-/* ---- Garbage collection -------------------------------------------------------------------------------------------------- */
+/* ---- Garbage collection ------------------------------------------------------------------------------------------ */
 
 static int tensor_traverse(PyObject *object, visitproc visit, void *arg)
 {
@@ -31,7 +31,7 @@ static Py_hash_t tensor_hash(PyObject *self)
     return PyBaseObject_Type.tp_hash(self);
 }
 
-/* ---- The slots ----------------------------------------------------------------------------------------------------------------- */
+/* ---- The slots --------------------------------------------------------------------------------------------------- */
 
 static PyMemberDef members[] = {
     {"__dictoffset__", T_PYSSIZET, offsetof(py_tensor, dict), READONLY, NULL},
@@ -105,7 +105,7 @@ static PyType_Spec spec = {
     .slots = slots,
 };
 
-/* ---- The tables ---------------------------------------------------------------------------------------------------------------- */
+/* ---- The tables -------------------------------------------------------------------------------------------------- */
 
 /* Where several tables have the same name the first one counts: hand-written methods come before generated ones. */
 static PyMethodDef *const method_tables[] = {py_tensor_override_methods, py_tensor_methods,   py_numpy_methods,           py_dlpack_methods,

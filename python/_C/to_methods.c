@@ -8,7 +8,7 @@
 #include "gradus/ops/contiguous.h"
 #include "gradus/ops/to.h"
 
-/* ---- to ------------------------------------------------------------------------------------------------------------------------- */
+/* ---- to ---------------------------------------------------------------------------------------------------------- */
 
 /* What a conversion asks for. Members that are not set stay as they are. */
 struct conversion {
@@ -114,7 +114,7 @@ PyObject *py_method_to(PyObject *self, PyObject *const *args, Py_ssize_t nargs, 
     return result;
 }
 
-/* ---- float(), long(), … --------------------------------------------------------------------------------------------------------- */
+/* ---- float(), long(), … ------------------------------------------------------------------------------------------ */
 
 static const struct py_param format_only[] = {{"self", GRD_KIND_TENSOR, 0, NULL}, FORMAT_PARAM};
 static const struct py_signature format_signature = {.params = format_only, .nparams = 2, .nvalues = 1, .positional = 1};
@@ -208,7 +208,7 @@ PyObject *py_method_cpu(PyObject *self, PyObject *const *args, Py_ssize_t nargs,
     return convert_by_name("cpu", GRD_DTYPE_NONE, GRD_CPU, self, args, nargs, names);
 }
 
-/* ---- cuda, type, type_as -------------------------------------------------------------------------------------------------------------- */
+/* ---- cuda, type, type_as ----------------------------------------------------------------------------------------- */
 
 static const struct py_param cuda_params[] = {
     {"self", GRD_KIND_TENSOR, 0, NULL}, DEVICE_PARAM, {"non_blocking", GRD_KIND_BOOL, PY_OPTIONAL, "False"}, FORMAT_PARAM};

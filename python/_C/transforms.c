@@ -55,7 +55,7 @@ static PyObject *unpack_dual(PyObject *module, PyObject *const *args, Py_ssize_t
     return py_take_tuple(scope, grd_tensors(primal, tangent));
 }
 
-/* ---- Batch tensors ------------------------------------------------------------------------------------------------------------------ */
+/* ---- Batch tensors ----------------------------------------------------------------------------------------------- */
 
 static const char *const names[] = {"error", "different", "same"}; /* indexed by grd_randomness */
 

@@ -9,7 +9,7 @@
 #include "gradus/ops/cartesian_prod.h"
 #include "gradus/ops/meshgrid.h"
 
-/* ---- broadcast_shapes --------------------------------------------------------------------------------------------------------------- */
+/* ---- broadcast_shapes -------------------------------------------------------------------------------------------- */
 
 /* Reads a shape: an int or a sequence of ints. Returns the number of sizes; -1 with an exception. */
 static int64_t read_shape(PyObject *shape, int64_t *ret_sizes)
@@ -83,7 +83,7 @@ static PyObject *broadcast_shapes(PyObject *Py_UNUSED(module), PyObject *const *
     return py_size(grd_dims_from(common, ncommon));
 }
 
-/* ---- Functions of tensors given one by one ------------------------------------------------------------------------------------------ */
+/* ---- Functions of any number of tensors -------------------------------------------------------------------------- */
 
 /* Returns the tensors of n objects, to be freed by PyMem_Free. NULL with TypeError for the first object that is no tensor, or MemoryError. */
 static grd_tensor **read_tensors(PyObject *const *items, Py_ssize_t n)
