@@ -114,8 +114,6 @@ def parameter(operator, index, home):
         flags.append("PY_VALUE")
     if argument.name in operator.python.get("lists", "").split():
         flags.append("PY_NUMBERS")
-    if argument.list and argument.is_tensor and getattr(argument, "inner_optional", False):
-        flags.append("PY_NONES")
     kind = f"GRD_KIND_{LISTS[argument.kind] if argument.list else KINDS[argument.kind]}"
     return Parameter(name, kind, flags, default_text(argument) if argument.has_default else None)
 
@@ -223,7 +221,8 @@ def functions(operators):
 # ---- As C ------------------------------------------------------------------------------------------------------------------
 
 FILE = """
-    #include "extension.h"
+    #include "call.h"
+    #include "tables.h"
     #include "gradus/ops.h"
     #include "python_docs.h"
 

@@ -27,8 +27,6 @@ def annotation(parameter):
     text = TYPES[re.sub("^(GRD|PY)_KIND_", "", parameter.kind)]
     if parameter.name == "memory_format":
         text = "_memory_format | _str"
-    if "PY_NONES" in parameter.flags:
-        text = "Sequence[Tensor | None]"
     if "PY_NUMBER" in parameter.flags:
         text += " | Number"
     if "PY_NUMBERS" in parameter.flags:

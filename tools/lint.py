@@ -1,5 +1,6 @@
 """What a compiler does not check: the floors, the notes, exported symbols, forbidden calls, formatting, generated snapshots, edits of make mutate."""
 import ast
+import graphlib
 import re
 import shutil
 import subprocess
@@ -52,6 +53,19 @@ def check_extension():
             match = re.match(r'\s*#\s*include\s+"([^"]+)"', line)
             if match and match[1] not in own and not match[1].startswith("gradus/"):
                 yield f"{path.relative_to(ROOT)}:{number}: the extension may not include {match[1]}"
+
+
+def check_circles():
+    """The files of the extension call down: their includes make no circle."""
+    folder = ROOT / "python" / "_C"
+    called = {path.stem: set() for path in folder.glob("*.c")}
+    for path in sources("python/_C"):
+        names = set(re.findall(r'#include "(\w+)\.h"', path.read_text()))
+        called.setdefault(path.stem, set()).update(names & called.keys() - {path.stem})
+    try:
+        graphlib.TopologicalSorter(called).prepare()
+    except graphlib.CycleError as error:
+        yield f"python/_C: files call each other in a circle: {', '.join(error.args[1])}"
 
 
 def check_floors():
@@ -248,7 +262,7 @@ def unused_functions(root, expressions):
 
 
 def main():
-    checks = [check_floors, check_extension, check_words, check_calls, check_elements, check_notes, check_documents, check_symbols, check_format, check_snapshots,
+    checks = [check_floors, check_extension, check_circles, check_words, check_calls, check_elements, check_notes, check_documents, check_symbols, check_format, check_snapshots,
               check_mutants, check_includes, check_names, check_batches, check_bodies]
     problems = [problem for check in checks for problem in check()]
     print("\n".join(problems) or f"lint: {len(checks)} checks, nothing found")

@@ -1,7 +1,9 @@
-/* Autocast's settings of the thread, for the cpu. Other devices, and the context manager: gradus/amp/autocast_mode.py. */
-#include "graph.h"
+/* Autocast's settings of this thread for the cpu. Other devices and the context manager are in gradus/amp/autocast_mode.py. */
+#include "dtype.h"
+#include "errors.h"
+#include "tables.h"
 
-/* How many contexts the thread is in; the cache goes with the outermost. */
+/* How many autocast contexts the thread is in; leaving the outermost one clears the cache (autocast_mode.py). */
 static _Thread_local int nesting;
 
 static PyObject *is_enabled(PyObject *module, PyObject *nothing)
@@ -25,7 +27,7 @@ static PyObject *get_dtype(PyObject *module, PyObject *nothing)
 {
     (void)module;
     (void)nothing;
-    return Py_NewRef(py_dtype(grd_autocast_dtype()));
+    return py_dtype(grd_autocast_dtype());
 }
 
 static PyObject *set_dtype(PyObject *module, PyObject *value)
@@ -79,7 +81,7 @@ static PyObject *decrement_nesting(PyObject *module, PyObject *nothing)
     return PyLong_FromLong(--nesting);
 }
 
-static PyMethodDef functions[] = {
+PyMethodDef py_autocast_functions[] = {
     {"is_autocast_cpu_enabled", is_enabled, METH_NOARGS,
      PyDoc_STR("is_autocast_cpu_enabled($module, /)\n--\n\nWhether autocast is on in this thread.")},
     {"set_autocast_cpu_enabled", set_enabled, METH_O,
@@ -99,8 +101,3 @@ static PyMethodDef functions[] = {
      PyDoc_STR("autocast_decrement_nesting($module, /)\n--\n\nCounts a context that is left.")},
     {0},
 };
-
-bool py_add_autocast(PyObject *module)
-{
-    return PyModule_AddFunctions(module, functions) == 0;
-}

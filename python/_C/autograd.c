@@ -1,56 +1,24 @@
-/* backward() and grad(), and what the garbage collector sees of a graph.
+/* backward() and grad().
  *
- * While the engine runs the interpreter is free for other threads. The tensors of a call are kept meanwhile: so the collector, which looks only at
- * graphs whose tensor has no other owner, does not look at one that is being run. */
-#include "graph.h"
+ * The engine runs without the GIL. The tensors of a call are owned meanwhile, so they have another owner than their objects. The garbage collector
+ * visits only graphs of tensors with one owner (node.c), so it never visits a graph that is running. */
+#include "gil.h"
+#include "hooks.h"
+#include "override.h"
+#include "parse.h"
+#include "tables.h"
 #include "gradus/ops/zeros_like.h"
 
-/* ---- Arguments ------------------------------------------------------------------------------------------------------------ */
-static int find_param(const char *const *params, int nparams, PyObject *name)
-{
-    for (int i = 0; i < nparams; i++)
-        if (PyUnicode_CompareWithASCIIString(name, params[i]) == 0)
-            return i;
-    return -1;
-}
-
-bool py_bind(const char *name, const char *const *params, int nparams, int required, PyObject *const *args, Py_ssize_t nargs,
-             PyObject *names, PyObject **ret_values)
-{
-    if (nargs > nparams) {
-        PyErr_Format(PyExc_TypeError, "%s() takes at most %d arguments (%zd given)", name, nparams, nargs);
-        return false;
-    }
-    for (int i = 0; i < nparams; i++)
-        ret_values[i] = i < nargs ? args[i] : NULL;
-    for (Py_ssize_t i = 0; names != NULL && i < PyTuple_GET_SIZE(names); i++) {
-        PyObject *keyword = PyTuple_GET_ITEM(names, i);
-        const int at = find_param(params, nparams, keyword);
-        if (at < 0 || ret_values[at] != NULL) {
-            PyErr_Format(PyExc_TypeError,
-                         at < 0 ? "%s() got an unexpected keyword argument '%U'" : "%s() got multiple values for argument '%U'", name,
-                         keyword);
-            return false;
-        }
-        ret_values[at] = args[nargs + i];
-    }
-    for (int i = 0; i < required; i++)
-        if (ret_values[i] == NULL) {
-            PyErr_Format(PyExc_TypeError, "%s() missing required argument: '%s'", name, params[i]);
-            return false;
-        }
-    return true;
-}
-
-/* A flag; left out or None it is `otherwise`. False with an exception. */
+/* ---- Arguments --------------------------------------------------------------------------------------------------- */
+/* Reads a flag by its truth value; it is `otherwise` if it was left out or is None. False with an exception. */
 static bool read_flag(PyObject *object, bool otherwise, bool *ret_flag)
 {
-    const int truth = object == NULL || object == Py_None ? otherwise : PyObject_IsTrue(object);
+    const int truth = py_is_given(object) ? PyObject_IsTrue(object) : otherwise;
     *ret_flag = truth > 0;
     return truth >= 0;
 }
 
-/* Tensors of a call, kept. */
+/* The tensors of a call, owned. */
 struct tensors {
     grd_tensor **data;
     Py_ssize_t n;
@@ -79,12 +47,12 @@ static bool add_tensor(struct tensors *tensors, PyObject *object, bool optional,
     return true;
 }
 
-/* One tensor or a sequence of them; `optional`: some may be None. To be given up with tensors_done, on failure (false) too. */
+/* Reads one tensor or a sequence of tensors; `optional`: None may stand for one. tensors_done must follow, also on failure (false). */
 static bool read_tensors(PyObject *object, bool optional, const char *what, struct tensors *ret_tensors)
 {
     ret_tensors->data = ret_tensors->inline_data;
     ret_tensors->n = 0;
-    if (object == NULL || object == Py_None)
+    if (!py_is_given(object))
         return true;
     if (py_is_tensor(object))
         return add_tensor(ret_tensors, object, optional, what);
@@ -111,7 +79,7 @@ static inline grd_tensors list_of(const struct tensors *tensors)
     return grd_tensors_from(tensors->data, tensors->n);
 }
 
-/* ---- backward ---------------------------------------------------------------------------------------------------------------- */
+/* ---- backward ---------------------------------------------------------------------------------------------------- */
 static bool warn_of_cycle(void)
 {
     static bool warned;
@@ -126,13 +94,13 @@ static bool warn_of_cycle(void)
                1) == 0;
 }
 
-/* The whole of a call. Absent objects are NULL. */
+/* Runs backward. An argument that was left out is NULL. */
 static PyObject *run_backward(PyObject *outputs, PyObject *grads, PyObject *retain, PyObject *create, PyObject *inputs)
 {
     struct tensors roots, gradients = {.n = 0}, leaves = {.n = 0};
     grd_backward_options options = {0};
     PyObject *result = NULL;
-    const bool restricted = inputs != NULL && inputs != Py_None, given = grads != NULL && grads != Py_None;
+    const bool restricted = py_is_given(inputs), given = py_is_given(grads);
     gradients.data = gradients.inline_data;
     leaves.data = leaves.inline_data;
     if (read_tensors(outputs, false, "tensors must be a Tensor or a sequence of Tensors", &roots) &&
@@ -156,7 +124,7 @@ static PyObject *run_backward(PyObject *outputs, PyObject *grads, PyObject *reta
     return result;
 }
 
-/* loss.backward() */
+/* loss.backward() without arguments. */
 static PyObject *run_backward_alone(PyObject *self)
 {
     grd_tensor *loss = grd_keep(py_tensor_of(self));
@@ -169,37 +137,59 @@ static PyObject *run_backward_alone(PyObject *self)
     return result;
 }
 
+static const struct py_param method_params[] = {
+    {"gradient", PY_KIND_OBJECT, PY_OPTIONAL, "None"},
+    {"retain_graph", PY_KIND_OBJECT, PY_OPTIONAL, "None"},
+    {"create_graph", PY_KIND_OBJECT, PY_OPTIONAL, "False"},
+    {"inputs", PY_KIND_OBJECT, PY_OPTIONAL, "None"},
+};
+static const struct py_signature method_signature = {.params = method_params, .nparams = 4, .positional = 4};
+static const struct py_function method_function = {.name = "backward", .signatures = &method_signature, .nsignatures = 1};
+
 static PyObject *tensor_backward(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names)
 {
     if (PY_UNLIKELY(py_is_overloaded(self)))
         return py_override(self, "backward", args, nargs, names);
-    static const char *const params[] = {"gradient", "retain_graph", "create_graph", "inputs"};
-    PyObject *values[4];
     if (PY_LIKELY(nargs == 0 && names == NULL))
         return run_backward_alone(self);
-    if (!py_bind("backward", params, 4, 0, args, nargs, names, values))
+    struct py_arguments arguments;
+    if (!py_parse(&method_function, NULL, args, nargs, names, &arguments))
         return NULL;
-    return run_backward(self, values[0], values[1], values[2], values[3]);
+    PyObject *const *given = arguments.objects;
+    PyObject *result = run_backward(self, given[0], given[1], given[2], given[3]);
+    py_arguments_done(&arguments);
+    return result;
 }
 
-static PyObject *autograd_backward(PyObject *module, PyObject *const *args, Py_ssize_t nargs, PyObject *names)
+static const struct py_param backward_params[] = {
+    {"tensors", PY_KIND_OBJECT, 0, NULL},
+    {"grad_tensors", PY_KIND_OBJECT, PY_OPTIONAL, "None"},
+    {"retain_graph", PY_KIND_OBJECT, PY_OPTIONAL, "None"},
+    {"create_graph", PY_KIND_OBJECT, PY_OPTIONAL, "False"},
+    {"grad_variables", PY_KIND_OBJECT, PY_OPTIONAL, "None"},
+    {"inputs", PY_KIND_OBJECT, PY_OPTIONAL, "None"},
+};
+static const struct py_signature backward_signature = {.params = backward_params, .nparams = 6, .positional = 6};
+static const struct py_function backward_function = {.name = "backward", .signatures = &backward_signature, .nsignatures = 1};
+
+static PyObject *autograd_backward(PyObject *Py_UNUSED(module), PyObject *const *args, Py_ssize_t nargs, PyObject *names)
 {
-    (void)module;
-    static const char *const params[] = {"tensors", "grad_tensors", "retain_graph", "create_graph", "grad_variables", "inputs"};
-    PyObject *values[6];
-    if (!py_bind("backward", params, 6, 1, args, nargs, names, values))
+    struct py_arguments arguments;
+    if (!py_parse(&backward_function, NULL, args, nargs, names, &arguments))
         return NULL;
-    if (values[4] != NULL && values[4] != Py_None) {
-        if (values[1] != NULL && values[1] != Py_None)
-            return PyErr_Format(PyExc_RuntimeError, "'grad_tensors' and 'grad_variables' (deprecated) arguments both passed to backward(). "
-                                                    "Please only use 'grad_tensors'.");
-        values[1] = values[4];
-    }
-    return run_backward(values[0], values[1], values[2], values[3], values[5]);
+    PyObject *const *given = arguments.objects;
+    PyObject *result = NULL;
+    if (py_is_given(given[1]) && py_is_given(given[4]))
+        PyErr_SetString(PyExc_RuntimeError, "'grad_tensors' and 'grad_variables' (deprecated) arguments both passed to backward(). "
+                                            "Please only use 'grad_tensors'.");
+    else
+        result = run_backward(given[0], py_is_given(given[4]) ? given[4] : given[1], given[2], given[3], given[5]);
+    py_arguments_done(&arguments);
+    return result;
 }
 
-/* ---- grad ------------------------------------------------------------------------------------------------------------------------ */
-/* Zeros for inputs that were not used. */
+/* ---- grad -------------------------------------------------------------------------------------------------------- */
+/* Writes zeros for inputs that were not used. */
 static void materialize(const struct tensors *inputs, grd_tensor **grads, bool requires_grad)
 {
     for (Py_ssize_t i = 0; i < inputs->n; i++)
@@ -241,7 +231,7 @@ enum {
     GRAD_PARAMS
 };
 
-/* The flags of grad. False with an exception. */
+/* Reads the flags of grad(). False with an exception. */
 static bool read_grad_options(PyObject *const *values, grd_backward_options *ret_options, bool *ret_zeros)
 {
     bool only_inputs;
@@ -262,7 +252,7 @@ static bool read_grad_options(PyObject *const *values, grd_backward_options *ret
                         1) == 0;
 }
 
-/* With gradients of the outputs for all elements of a batch, by vmap. */
+/* grad(is_grads_batched=True): grad_outputs has the gradients of a batch in dimension 0, and vmap runs grad for each. */
 static PyObject *grad_of_batch(PyObject *const *values, const grd_backward_options *options, bool zeros)
 {
     PyObject *batching = PyImport_ImportModule("gradus.func.batching"), *grads = values[GRAD_OUTPUTS];
@@ -274,10 +264,21 @@ static PyObject *grad_of_batch(PyObject *const *values, const grd_backward_optio
     return result;
 }
 
-static const char *const grad_params[] = {"outputs",     "inputs",       "grad_outputs",     "retain_graph",     "create_graph",
-                                          "only_inputs", "allow_unused", "is_grads_batched", "materialize_grads"};
+static const struct py_param grad_params[] = {
+    [OUTPUTS] = {"outputs", PY_KIND_OBJECT, 0, NULL},
+    [INPUTS] = {"inputs", PY_KIND_OBJECT, 0, NULL},
+    [GRAD_OUTPUTS] = {"grad_outputs", PY_KIND_OBJECT, PY_OPTIONAL, "None"},
+    [RETAIN_GRAPH] = {"retain_graph", PY_KIND_OBJECT, PY_OPTIONAL, "None"},
+    [CREATE_GRAPH] = {"create_graph", PY_KIND_OBJECT, PY_OPTIONAL, "False"},
+    [ONLY_INPUTS] = {"only_inputs", PY_KIND_OBJECT, PY_OPTIONAL, "True"},
+    [ALLOW_UNUSED] = {"allow_unused", PY_KIND_OBJECT, PY_OPTIONAL, "None"},
+    [IS_GRADS_BATCHED] = {"is_grads_batched", PY_KIND_OBJECT, PY_OPTIONAL, "False"},
+    [MATERIALIZE_GRADS] = {"materialize_grads", PY_KIND_OBJECT, PY_OPTIONAL, "False"},
+};
+static const struct py_signature grad_signature = {.params = grad_params, .nparams = GRAD_PARAMS, .positional = GRAD_PARAMS};
+static const struct py_function grad_function = {.name = "grad", .signatures = &grad_signature, .nsignatures = 1};
 
-/* True if a tensor, or one of a sequence, has a class that takes over calls. */
+/* True if an object, or an item of a tuple or list, has a class with a __torch_function__. */
 static bool takes_over(PyObject *given)
 {
     if (!PyTuple_Check(given) && !PyList_Check(given))
@@ -288,13 +289,13 @@ static bool takes_over(PyObject *given)
     return false;
 }
 
-/* Calls __torch_function__ of the classes of outputs and inputs for grad. */
+/* Calls __torch_function__ of the classes of outputs and inputs for grad(). */
 static PyObject *hand_over_grad(PyObject *const *values)
 {
     PyObject *result = NULL, *package = PyImport_ImportModule("gradus.overrides");
     PyObject *named = package != NULL ? PyDict_New() : NULL;
     for (int i = GRAD_OUTPUTS; named != NULL && i < GRAD_PARAMS; i++)
-        if (values[i] != NULL && PyDict_SetItemString(named, grad_params[i], values[i]) < 0)
+        if (values[i] != NULL && PyDict_SetItemString(named, grad_params[i].name, values[i]) < 0)
             Py_CLEAR(named);
     PyObject *function = named != NULL ? PyObject_GetAttrString(package, "_grad_of_overloaded") : NULL;
     PyObject *args = function != NULL ? PyTuple_Pack(2, values[OUTPUTS], values[INPUTS]) : NULL;
@@ -307,105 +308,71 @@ static PyObject *hand_over_grad(PyObject *const *values)
     return result;
 }
 
-static PyObject *autograd_grad(PyObject *module, PyObject *const *args, Py_ssize_t nargs, PyObject *names)
+/* Reads the tensors of a call and runs grad. */
+static PyObject *grad_of(PyObject *outputs, PyObject *inputs, PyObject *grad_outputs, grd_backward_options *options, bool zeros)
 {
-    (void)module;
-    PyObject *values[GRAD_PARAMS], *result = NULL;
-    struct tensors outputs, inputs = {.n = 0}, grads = {.n = 0};
+    struct tensors roots, leaves = {.n = 0}, grads = {.n = 0};
+    PyObject *result = NULL;
+    leaves.data = leaves.inline_data;
+    grads.data = grads.inline_data;
+    if (read_tensors(outputs, false, "outputs must be a Tensor or a sequence of Tensors", &roots) &&
+        read_tensors(inputs, false, "inputs must be a Tensor or a sequence of Tensors", &leaves) &&
+        read_tensors(grad_outputs, true, "gradients can be either Tensors or None", &grads)) {
+        if (py_is_given(grad_outputs))
+            options->grad_outputs = list_of(&grads);
+        result = run_grad(&roots, &leaves, options, zeros);
+    }
+    tensors_done(&roots);
+    tensors_done(&leaves);
+    tensors_done(&grads);
+    return result;
+}
+
+static PyObject *parsed_grad(PyObject *const *values)
+{
     grd_backward_options options = {0};
     bool zeros, batched;
-    inputs.data = inputs.inline_data;
-    grads.data = grads.inline_data;
-    if (!py_bind("grad", grad_params, GRAD_PARAMS, 2, args, nargs, names, values) || !read_grad_options(values, &options, &zeros) ||
-        !read_flag(values[IS_GRADS_BATCHED], false, &batched))
+    if (!read_grad_options(values, &options, &zeros) || !read_flag(values[IS_GRADS_BATCHED], false, &batched))
         return NULL;
     if (takes_over(values[OUTPUTS]) || takes_over(values[INPUTS]))
         return hand_over_grad(values);
     if (batched)
         return grad_of_batch(values, &options, zeros);
-    if (read_tensors(values[OUTPUTS], false, "outputs must be a Tensor or a sequence of Tensors", &outputs) &&
-        read_tensors(values[INPUTS], false, "inputs must be a Tensor or a sequence of Tensors", &inputs) &&
-        read_tensors(values[GRAD_OUTPUTS], true, "gradients can be either Tensors or None", &grads)) {
-        if (values[GRAD_OUTPUTS] != NULL && values[GRAD_OUTPUTS] != Py_None)
-            options.grad_outputs = list_of(&grads);
-        result = run_grad(&outputs, &inputs, &options, zeros);
-    }
-    tensors_done(&outputs);
-    tensors_done(&inputs);
-    tensors_done(&grads);
+    return grad_of(values[OUTPUTS], values[INPUTS], values[GRAD_OUTPUTS], &options, zeros);
+}
+
+static PyObject *autograd_grad(PyObject *Py_UNUSED(module), PyObject *const *args, Py_ssize_t nargs, PyObject *names)
+{
+    struct py_arguments arguments;
+    if (!py_parse(&grad_function, NULL, args, nargs, names, &arguments))
+        return NULL;
+    PyObject *result = parsed_grad(arguments.objects);
+    py_arguments_done(&arguments);
     return result;
 }
 
-/* grad(outputs, inputs, grad_outputs, allow_unused=True), but without the hooks on the inputs. */
-static PyObject *grad_unhooked(PyObject *module, PyObject *const *args, Py_ssize_t nargs)
+/* grad(outputs, inputs, grad_outputs, allow_unused=True) that does not run the hooks of the inputs. */
+static PyObject *grad_unhooked(PyObject *Py_UNUSED(module), PyObject *const *args, Py_ssize_t nargs)
 {
-    (void)module;
-    struct tensors outputs, inputs = {.n = 0}, grads = {.n = 0};
     grd_backward_options options = {.allow_unused = true, .unhooked_inputs = true};
-    PyObject *result = NULL;
     if (nargs != 3)
         return PyErr_Format(PyExc_TypeError, "_grad_unhooked() takes 3 arguments (%zd given)", nargs);
-    inputs.data = inputs.inline_data;
-    grads.data = grads.inline_data;
-    if (read_tensors(args[0], false, "outputs must be a Tensor or a sequence of Tensors", &outputs) &&
-        read_tensors(args[1], false, "inputs must be a Tensor or a sequence of Tensors", &inputs) &&
-        read_tensors(args[2], true, "gradients can be either Tensors or None", &grads)) {
-        options.grad_outputs = list_of(&grads);
-        result = run_grad(&outputs, &inputs, &options, false);
-    }
-    tensors_done(&outputs);
-    tensors_done(&inputs);
-    tensors_done(&grads);
-    return result;
+    return grad_of(args[0], args[1], args[2], &options, false);
 }
 
-/* ---- For the garbage collector -------------------------------------------------------------------------------------------------------- */
-struct visitor {
-    visitproc visit;
-    void *arg;
-};
-
-static int visit_context(void *context, void (*release)(void *context), void *arg)
-{
-    const struct visitor *visitor = arg;
-    return release == py_release_hook || release == py_release_context ? visitor->visit(context, visitor->arg) : 0;
-}
-
-int py_traverse_graph(grd_tensor *t, visitproc visit, void *arg)
-{
-    return grd_visit_contexts(t, visit_context, &(struct visitor){visit, arg});
-}
-
-int py_traverse_node(grd_node *node, visitproc visit, void *arg)
-{
-    return grd_node_visit_contexts(node, visit_context, &(struct visitor){visit, arg});
-}
-
-/* ---- The module -------------------------------------------------------------------------------------------------------------------------- */
-PyObject *py_tuple_of(grd_tensor *const *tensors, Py_ssize_t n)
-{
-    PyObject *tuple = PyTuple_New(n);
-    for (Py_ssize_t i = 0; tuple != NULL && i < n; i++) {
-        PyObject *object = py_wrap(tensors[i]);
-        if (object == NULL)
-            Py_CLEAR(tuple);
-        else
-            PyTuple_SET_ITEM(tuple, i, object);
-    }
-    return tuple;
-}
+/* ---- The module -------------------------------------------------------------------------------------------------- */
 
 PyMethodDef py_tensor_autograd_methods[] = {
-    {"backward", (PyCFunction)(void (*)(void))tensor_backward, METH_FASTCALL | METH_KEYWORDS,
-     PyDoc_STR("backward($self, /, gradient=None, retain_graph=None, create_graph=False, inputs=None)\n--\n\n"
-               "Computes the gradient of the tensor with respect to the leaves of its graph, and adds it to their .grad.")},
-    {"register_hook", (PyCFunction)(void (*)(void))py_tensor_register_hook, METH_FASTCALL | METH_KEYWORDS,
-     PyDoc_STR(
-         "register_hook($self, /, hook)\n--\n\n"
-         "Calls hook(grad) when the gradient of the tensor is computed; a tensor it returns replaces it. Returns a handle with remove().")},
-    {"register_post_accumulate_grad_hook", (PyCFunction)(void (*)(void))py_tensor_register_accumulated, METH_FASTCALL | METH_KEYWORDS,
-     PyDoc_STR("register_post_accumulate_grad_hook($self, /, hook)\n--\n\n"
-               "Calls hook(tensor) after a gradient was added to the .grad of this leaf. Returns a handle with remove().")},
+    PY_ENTRY("backward", tensor_backward,
+             PyDoc_STR("backward($self, /, gradient=None, retain_graph=None, create_graph=False, inputs=None)\n--\n\n"
+                       "Computes the gradient of the tensor with respect to the leaves of its graph, and adds it to their .grad.")),
+    PY_ENTRY("register_hook", py_tensor_register_hook,
+             PyDoc_STR("register_hook($self, /, hook)\n--\n\n"
+                       "Calls hook(grad) when the gradient of the tensor is computed; a tensor it returns replaces it. Returns a handle "
+                       "with remove().")),
+    PY_ENTRY("register_post_accumulate_grad_hook", py_tensor_register_accumulated,
+             PyDoc_STR("register_post_accumulate_grad_hook($self, /, hook)\n--\n\n"
+                       "Calls hook(tensor) after a gradient was added to the .grad of this leaf. Returns a handle with remove().")),
     {"retain_grad", py_tensor_retain_grad, METH_NOARGS,
      PyDoc_STR("retain_grad($self, /)\n--\n\nGives the tensor a .grad in backward(), although it is no leaf. Of no effect for leaves.")},
     {0},
@@ -417,20 +384,22 @@ static PyMethodDef functions[] = {
     {0},
 };
 
-/* Functions of gradus.autograd, whose names there are others' here. */
+/* Functions of gradus.autograd. In gradus._C other functions have these names. */
 static PyMethodDef public_functions[] = {
-    {"backward", (PyCFunction)(void (*)(void))autograd_backward, METH_FASTCALL | METH_KEYWORDS,
-     PyDoc_STR("backward(tensors, grad_tensors=None, retain_graph=None, create_graph=False, grad_variables=None, "
-               "inputs=None)\n--\n\n"
-               "Computes the sum of the gradients of the tensors with respect to the leaves of their graph, and adds it to their .grad.")},
-    {"grad", (PyCFunction)(void (*)(void))autograd_grad, METH_FASTCALL | METH_KEYWORDS,
-     PyDoc_STR("grad(outputs, inputs, grad_outputs=None, retain_graph=None, create_graph=False, only_inputs=True, "
-               "allow_unused=None, is_grads_batched=False, materialize_grads=False)\n--\n\n"
-               "Computes and returns the sum of the gradients of the outputs with respect to the inputs.")},
+    PY_ENTRY(
+        "backward", autograd_backward,
+        PyDoc_STR(
+            "backward(tensors, grad_tensors=None, retain_graph=None, create_graph=False, grad_variables=None, "
+            "inputs=None)\n--\n\n"
+            "Computes the sum of the gradients of the tensors with respect to the leaves of their graph, and adds it to their .grad.")),
+    PY_ENTRY("grad", autograd_grad,
+             PyDoc_STR("grad(outputs, inputs, grad_outputs=None, retain_graph=None, create_graph=False, only_inputs=True, "
+                       "allow_unused=None, is_grads_batched=False, materialize_grads=False)\n--\n\n"
+                       "Computes and returns the sum of the gradients of the outputs with respect to the inputs.")),
     {0},
 };
 
-/* Adds the functions of gradus.autograd as _autograd_NAME. False with an exception. */
+/* Adds the functions of gradus.autograd to the module as _autograd_NAME. */
 static bool add_public_functions(PyObject *module)
 {
     PyObject *home = PyUnicode_FromString("gradus.autograd");
@@ -448,6 +417,5 @@ static bool add_public_functions(PyObject *module)
 
 bool py_add_autograd(PyObject *module)
 {
-    return PyModule_AddFunctions(module, functions) == 0 && add_public_functions(module) && py_add_node(module) && py_add_hooks(module) &&
-           py_add_function(module) && py_add_modes(module) && py_add_autocast(module);
+    return PyModule_AddFunctions(module, functions) == 0 && add_public_functions(module);
 }

@@ -1,14 +1,19 @@
-/* What a generated function does: a short cut for plain tensors, otherwise arguments are parsed, the operator is called with generic values, and
- * its results become objects. */
-#include "extension.h"
-#include "methods.h"
+/* What a generated function does: it calls the operator directly for one or two Tensors; otherwise it parses the arguments, calls the operator with
+ * generic values, and wraps the results. */
+#include "call.h"
+#include "device.h"
+#include "dtype.h"
+#include "errors.h"
+#include "gil.h"
+#include "override.h"
+#include "parse.h"
 
 #include <structmember.h>
 #include <structseq.h>
 
-/* ---- With the interpreter going on ---------------------------------------------------------------------------------------- */
+/* ---- Work without the GIL ---------------------------------------------------------------------------------------- */
 
-/* No more than PY_MUCH, so that a sum of a few does not overflow. */
+/* Returns the number of elements, at most PY_MUCH so that a sum of several does not overflow. */
 static inline int64_t elements_of(const grd_tensor *t)
 {
     const int64_t n = grd_numel(t);
@@ -19,7 +24,7 @@ grd_tensor *py_call_unary(grd_tensor *(*call)(grd_tensor *), grd_tensor *x)
 {
     if (PY_LIKELY(grd_numel(x) < PY_MUCH))
         return call(x);
-    grd_keep(x); /* other threads may let go of the object meanwhile */
+    grd_keep(x); /* another thread may drop the object meanwhile */
     PyThreadState *state = py_begin_work();
     grd_tensor *result = call(x);
     py_end_work(state);
@@ -41,8 +46,8 @@ grd_tensor *py_call_binary(grd_tensor *(*call)(grd_tensor *, grd_tensor *), grd_
     return result;
 }
 
-/* Elements that a call reads, or makes where it reads none. */
-static int64_t work_of(const struct py_arguments *arguments)
+/* Returns the number of elements that a call reads, or creates if it reads none; at least PY_MUCH counts as much work. */
+static int64_t count_elements(const struct py_arguments *arguments)
 {
     int64_t read = 0, made = 1;
     for (int i = 0; i < arguments->signature->nvalues; i++) {
@@ -50,15 +55,16 @@ static int64_t work_of(const struct py_arguments *arguments)
         if (value->kind == GRD_KIND_TENSOR && value->v.tensor != NULL)
             read += elements_of(value->v.tensor);
         for (int64_t k = 0; value->kind == GRD_KIND_TENSORS && k < value->v.tensors.n; k++)
-            read += value->v.tensors.data[k] == NULL ? 0 : elements_of(value->v.tensors.data[k]);
+            read += elements_of(value->v.tensors.data[k]);
         for (int64_t k = 0; value->kind == GRD_KIND_DIMS && k < value->v.dims.n && made < PY_MUCH && made > 0; k++)
-            made = (uint64_t)value->v.dims.data[k] < PY_MUCH ? made * value->v.dims.data[k] : PY_MUCH; /* negative numbers are no sizes */
+            made =
+                (uint64_t)value->v.dims.data[k] < PY_MUCH ? made * value->v.dims.data[k] : PY_MUCH; /* a negative size counts as PY_MUCH */
     }
     return read > 0 ? read : made;
 }
 
-/* Every tensor of the call is kept, or dropped, once more. */
-static void hold(const struct py_arguments *arguments, bool keep)
+/* Takes (`keep`) or drops a reference of every tensor of the call. */
+static void keep_or_drop(const struct py_arguments *arguments, bool keep)
 {
     for (int i = 0; i < arguments->signature->nvalues; i++) {
         const grd_value *value = &arguments->values[i];
@@ -72,28 +78,28 @@ static void hold(const struct py_arguments *arguments, bool keep)
     }
 }
 
-static bool has_form(const grd_op *op, grd_form form)
+static bool has_out_form(const grd_op *op)
 {
-    return grd_op_forms(op) >> form & 1;
+    return grd_op_forms(op) >> GRD_OUT & 1;
 }
 
 static bool call_op(const grd_op *op, const struct py_arguments *arguments, grd_value *ret_results)
 {
     const struct py_signature *signature = arguments->signature;
-    const bool into = arguments->nouts > 0 && has_form(op, GRD_OUT);
+    const bool into = arguments->nouts > 0 && has_out_form(op);
     const grd_form form = into ? GRD_OUT : arguments->form;
     grd_tensor *out = into ? arguments->outs[0] : NULL;
-    if (PY_LIKELY(work_of(arguments) < PY_MUCH))
+    if (PY_LIKELY(count_elements(arguments) < PY_MUCH))
         return grd_call(op, form, arguments->values, signature->nvalues, out, ret_results);
-    hold(arguments, true);
+    keep_or_drop(arguments, true);
     PyThreadState *state = py_begin_work();
     bool ok = grd_call(op, form, arguments->values, signature->nvalues, out, ret_results);
     py_end_work(state);
-    hold(arguments, false);
+    keep_or_drop(arguments, false);
     return ok;
 }
 
-/* In place, while nobody works with the tensor. */
+/* Calls the in-place form while no other thread works without the GIL. */
 static void call_alone(const grd_op *op, const struct py_arguments *arguments, grd_value *ret_results)
 {
     py_begin_change();
@@ -101,7 +107,7 @@ static void call_alone(const grd_op *op, const struct py_arguments *arguments, g
     py_end_change();
 }
 
-/* The tensors among the arguments, and those in lists; returns how many. The array has room for all of them. */
+/* Writes the tensors among the arguments, lists included, to ret_inputs unless that is NULL. Returns how many there are. */
 static int64_t input_tensors(const struct py_arguments *arguments, grd_tensor **ret_inputs)
 {
     int64_t n = 0;
@@ -116,15 +122,15 @@ static int64_t input_tensors(const struct py_arguments *arguments, grd_tensor **
     return n;
 }
 
-/* True if elements of an argument cannot be cast to the dtype. */
-static bool loses(const struct py_arguments *arguments, grd_dtype dtype)
+/* True if the first argument is a tensor whose dtype cannot be cast to `dtype`. */
+static bool cannot_be_cast(const struct py_arguments *arguments, grd_dtype dtype)
 {
     const grd_value *first = &arguments->values[0];
     return first->kind == GRD_KIND_TENSOR && first->v.tensor != NULL && !grd_can_cast(grd_tensor_dtype(first->v.tensor), dtype);
 }
 
-/* A new tensor that goes to another is of the dtype of that one. False, with an error pending, where another is asked for; operators of
- * tensors compute in a dtype and give another. */
+/* For an operator without an out form: its dtype argument defaults to the dtype of out=. For an operator without tensor arguments another dtype is an
+ * error (false, with the error pending). */
 static bool take_dtype(struct py_arguments *arguments)
 {
     const struct py_signature *signature = arguments->signature;
@@ -133,8 +139,8 @@ static bool take_dtype(struct py_arguments *arguments)
         grd_value *value = &arguments->values[i];
         if (signature->params[i].kind != GRD_KIND_DTYPE)
             continue;
-        if (value->kind == GRD_KIND_NONE && loses(arguments, given))
-            continue; /* the result in its own dtype is refused when it is written */
+        if (value->kind == GRD_KIND_NONE && cannot_be_cast(arguments, given))
+            continue; /* grd_write_results refuses the result, which has a dtype of its own */
         if (value->kind == GRD_KIND_NONE)
             *value = (grd_value){.kind = GRD_KIND_DTYPE, .v.dtype = given};
         else if (value->v.dtype != given && input_tensors(arguments, NULL) == 0) {
@@ -146,7 +152,7 @@ static bool take_dtype(struct py_arguments *arguments)
     return true;
 }
 
-/* Writes the results of an operator without an out form into the tensors that were given. */
+/* Writes the results of an operator without an out form to the tensors of out=. */
 static bool write_results(const grd_op *op, const struct py_arguments *arguments, grd_tensors results)
 {
     const int64_t n = input_tensors(arguments, NULL);
@@ -161,26 +167,26 @@ static bool write_results(const grd_op *op, const struct py_arguments *arguments
     return ok;
 }
 
-/* With out=, the results are the tensors that were given. */
+/* Runs a call with out=. The results are the tensors of out=. */
 static void call_into(const grd_op *op, struct py_arguments *arguments, grd_value *ret_results)
 {
     const int n = grd_op_result_count(op);
     grd_tensor *results[GRD_MAX_RESULTS];
-    if (!has_form(op, GRD_OUT) && !take_dtype(arguments))
+    if (!has_out_form(op) && !take_dtype(arguments))
         return;
     if (!call_op(op, arguments, ret_results))
         return;
     for (int i = 0; i < n; i++)
         results[i] = ret_results[i].v.tensor;
-    if (!has_form(op, GRD_OUT) && !write_results(op, arguments, grd_tensors_from(results, n)))
+    if (!has_out_form(op) && !write_results(op, arguments, grd_tensors_from(results, n)))
         return;
     for (int i = 0; i < n; i++)
         ret_results[i].v.tensor = arguments->outs[i];
 }
 
-/* ---- Results -------------------------------------------------------------------------------------------------------------------- */
+/* ---- Results ----------------------------------------------------------------------------------------------------- */
 
-/* "torch.return_types.max(\nvalues=…,\nindices=…)": a field on each line. */
+/* Returns "torch.return_types.max(\nvalues=…,\nindices=…)", each field on a line of its own. */
 static PyObject *result_repr(PyObject *self)
 {
     PyObject *text = PyUnicode_FromFormat("%s(", Py_TYPE(self)->tp_name);
@@ -228,7 +234,16 @@ static PyObject *wrap_results(const struct py_signature *signature, const grd_va
     return tuple;
 }
 
-/* In place and with out=, the object that was given is given back. */
+/* Fills in the default device for a function that makes tensors, unless the call has a device or out=. */
+static void fill_device(struct py_arguments *arguments)
+{
+    grd_value *value = &arguments->values[arguments->signature->device];
+    const grd_device device = py_default_device();
+    if (device.type != GRD_DEVICE_NONE && value->kind == GRD_KIND_NONE && arguments->nouts == 0)
+        *value = (grd_value){.kind = GRD_KIND_DEVICE, .v.device = device};
+}
+
+/* Runs a parsed call and closes the scope. In place and with out= the result is the given object. */
 static PyObject *run(const struct py_function *function, struct py_arguments *arguments, grd_scope scope)
 {
     const struct py_signature *signature = arguments->signature;
@@ -236,7 +251,7 @@ static PyObject *run(const struct py_function *function, struct py_arguments *ar
     if (*op == NULL)
         *op = grd_op_find(signature->op);
     if (signature->device != 0)
-        py_fill_device(arguments);
+        fill_device(arguments);
     grd_value results[GRD_MAX_RESULTS];
     if (arguments->nouts > 0)
         call_into(*op, arguments, results);
@@ -259,7 +274,7 @@ static PyObject *run(const struct py_function *function, struct py_arguments *ar
     return tuple;
 }
 
-/* ---- The call -------------------------------------------------------------------------------------------------------------------------- */
+/* ---- The call ---------------------------------------------------------------------------------------------------- */
 
 static PyObject *parse_and_run(const struct py_function *function, PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names)
 {
@@ -284,12 +299,12 @@ PyObject *py_call(const struct py_function *function, PyObject *self, PyObject *
 {
     if (names == NULL) {
         const int shift = self != NULL;
-        if (nargs + shift == 1 && function->unary != NULL && (shift ? py_is_plain(self) : py_is_plain(args[0]))) {
+        if (nargs + shift == 1 && function->unary != NULL && (shift ? py_is_exact_no_mode(self) : py_is_exact_no_mode(args[0]))) {
             grd_scope scope = grd_scope_open();
             return py_take(scope, py_call_unary(function->unary, py_tensor_of(shift ? self : args[0])));
         }
-        if (nargs + shift == 2 && function->binary != NULL && py_is_plain(args[nargs - 1]) &&
-            (shift ? py_is_plain(self) : py_is_plain(args[0]))) {
+        if (nargs + shift == 2 && function->binary != NULL && py_is_exact_no_mode(args[nargs - 1]) &&
+            (shift ? py_is_exact_no_mode(self) : py_is_exact_no_mode(args[0]))) {
             grd_scope scope = grd_scope_open();
             return py_take(scope, py_call_binary(function->binary, py_tensor_of(shift ? self : args[0]), py_tensor_of(args[nargs - 1])));
         }

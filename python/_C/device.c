@@ -1,22 +1,29 @@
-/* torch.device: the name of a type of device and an index. A device object need not stand for a device that is there: it is looked up when it is
- * used, so that programs may name 'cuda' and compare with it. */
-#include "methods.h"
+/* torch.device, and the default device.
+ *
+ * A device object is the name of a type of device and an index. The device is looked up when it is used, so programs may name 'cuda' and compare with
+ * it on a machine without one.
+ *
+ * The default device is where functions that make tensors put them unless they get a device. It belongs to a thread: set_default_device sets it, and
+ * so does `with torch.device(…)` for the block. Functions that make a tensor like another one, and Tensor(…), ignore it. */
+#include "device.h"
+#include "add_type.h"
+#include "scalar.h"
+#include "tables.h"
 
 #include <ctype.h>
 #include <stdlib.h>
-#include <string.h>
 
 enum { NAME_CHARS = 32, MAX_INDEX = INT8_MAX };
 
 struct device {
-    PyObject_HEAD int8_t index; /* -1: none given */
+    PyObject_HEAD int8_t index; /* -1: no index */
     char name[NAME_CHARS];
 };
 
 static PyTypeObject *device_type;
 static PyObject *cpu, *meta;
 
-/* The types of device that PyTorch has a name for. */
+/* The types of device that PyTorch knows. */
 static const char *const known[] = {"cpu",  "cuda", "ipu", "xpu",  "mkldnn", "opengl", "opencl", "ideep", "hip",  "ve",
                                     "fpga", "maia", "xla", "lazy", "vulkan", "mps",    "meta",   "hpu",   "mtia", "privateuseone"};
 
@@ -45,7 +52,7 @@ PyObject *py_device(grd_device device)
     return kept;
 }
 
-/* ---- Finding ------------------------------------------------------------------------------------------------------------------ */
+/* ---- Device names ------------------------------------------------------------------------------------------------ */
 
 static bool find(const char *name, grd_device *ret_device)
 {
@@ -75,7 +82,7 @@ static int refuse_absent(const char *name)
     return -1;
 }
 
-/* Digits, with no zero before others. */
+/* Reads a decimal number without leading zeros. */
 static bool read_index(const char *text, long *ret_index)
 {
     char *end;
@@ -85,7 +92,7 @@ static bool read_index(const char *text, long *ret_index)
     return *end == '\0';
 }
 
-/* True if PyTorch would take it for the name of a type: letters and '_'. Those of plug-ins may have digits. */
+/* True if PyTorch's device strings allow the name: letters and '_'. Names of plug-in devices may have digits. */
 static bool is_word(const char *text, size_t length)
 {
     for (size_t i = 0; i < length; i++)
@@ -94,7 +101,7 @@ static bool is_word(const char *text, size_t length)
     return length > 0;
 }
 
-/* Reads "cpu" or "cpu:1". False, with RuntimeError, for what names no type of device. */
+/* Reads "cpu" or "cpu:1". False with RuntimeError if the text names no type of device. */
 static bool read_text(const char *text, char *ret_name, int *ret_index)
 {
     const size_t length = strcspn(text, ":");
@@ -169,7 +176,61 @@ int py_as_device(PyObject *object, grd_device *ret_device)
     return text != NULL && read_text(text, name, &index) ? resolve(name, index, ret_device) : -1;
 }
 
-/* ---- The type ----------------------------------------------------------------------------------------------------------------- */
+/* ---- The default device ------------------------------------------------------------------------------------------ */
+
+enum { MAX_BLOCKS = 64 };
+
+static _Thread_local struct {
+    grd_device device; /* of type GRD_DEVICE_NONE: not set, so the cpu */
+    int nblocks;
+    grd_device outer[MAX_BLOCKS]; /* the default device before each open block */
+} state;
+
+grd_device py_default_device(void)
+{
+    return state.device;
+}
+
+static PyObject *get_default_device(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(none))
+{
+    return py_device(state.device.type != GRD_DEVICE_NONE ? state.device : GRD_CPU);
+}
+
+static PyObject *set_default_device(PyObject *Py_UNUSED(module), PyObject *given)
+{
+    grd_device device = {0};
+    const int is_device = given == Py_None ? 1 : py_as_device(given, &device);
+    if (is_device == 0)
+        PyErr_Format(PyExc_TypeError, "set_default_device(): argument 'device' must be torch.device, not %s", Py_TYPE(given)->tp_name);
+    if (is_device <= 0)
+        return NULL;
+    state.device = device;
+    Py_RETURN_NONE;
+}
+
+static PyObject *device_enter(PyObject *self, PyObject *Py_UNUSED(none))
+{
+    grd_device device = {0};
+    if (py_as_device(self, &device) < 0)
+        return NULL;
+    if (state.nblocks == MAX_BLOCKS)
+        return PyErr_Format(PyExc_RuntimeError, "at most %d blocks of a default device may be open in a thread", MAX_BLOCKS);
+    state.outer[state.nblocks++] = state.device;
+    state.device = device;
+    return Py_NewRef(self);
+}
+
+static PyObject *device_exit(PyObject *Py_UNUSED(self), PyObject *Py_UNUSED(args))
+{
+    if (state.nblocks == 0) {
+        PyErr_SetString(PyExc_RuntimeError, "no block of a default device is open in this thread");
+        return NULL;
+    }
+    state.device = state.outer[--state.nblocks];
+    Py_RETURN_NONE;
+}
+
+/* ---- The type ---------------------------------------------------------------------------------------------------- */
 
 static PyObject *refuse_arguments(PyObject *args, PyObject *named)
 {
@@ -189,7 +250,7 @@ static PyObject *refuse_arguments(PyObject *args, PyObject *named)
     return NULL;
 }
 
-/* device(type, index=None) of a string. */
+/* device(type, index=None) where type is a string. */
 static PyObject *from_text(PyObject *text, PyObject *index)
 {
     char name[NAME_CHARS];
@@ -295,8 +356,8 @@ static PyObject *device_reduce(PyObject *self, PyObject *Py_UNUSED(none))
 }
 
 static PyMethodDef device_methods[] = {
-    {"__enter__", py_enter_device, METH_NOARGS, "__enter__($self)\n--\n\nMakes it the default device of this thread."},
-    {"__exit__", py_exit_device, METH_VARARGS, "__exit__($self, *exception)\n--\n\nRestores the default device of this thread."},
+    {"__enter__", device_enter, METH_NOARGS, "__enter__($self)\n--\n\nMakes it the default device of this thread."},
+    {"__exit__", device_exit, METH_VARARGS, "__exit__($self, *exception)\n--\n\nRestores the default device of this thread."},
     {"__reduce__", device_reduce, METH_NOARGS, "How pickle makes the device again."},
     {NULL, NULL, 0, NULL},
 };
@@ -311,7 +372,7 @@ static PyType_Slot device_slots[] = {
     {Py_tp_doc, "device(type, index=None)\n--\n\nWhere tensors lie: 'cpu', 'meta', or a device that a plug-in brought, 'vault:1'.\n"
                 "RuntimeError when the text names no type of device."},
     {Py_tp_new, device_new},
-    {Py_tp_dealloc, py_free_plain},
+    {Py_tp_dealloc, py_free_object},
     {Py_tp_repr, device_repr},
     {Py_tp_str, device_str},
     {Py_tp_hash, device_hash},
@@ -323,6 +384,14 @@ static PyType_Slot device_slots[] = {
 
 static PyType_Spec device_spec = {"gradus.device", sizeof(struct device), 0, Py_TPFLAGS_DEFAULT, device_slots};
 
+static PyMethodDef functions[] = {
+    {"get_default_device", get_default_device, METH_NOARGS,
+     "get_default_device($module)\n--\n\nThe device of new tensors unless another is given: the cpu, or what this thread has set."},
+    {"set_default_device", set_default_device, METH_O,
+     "set_default_device($module, device)\n--\n\nSets the device of new tensors for this thread; None: the cpu."},
+    {NULL, NULL, 0, NULL},
+};
+
 bool py_add_device(PyObject *module)
 {
     device_type = py_add_type(module, &device_spec, NULL);
@@ -330,5 +399,5 @@ bool py_add_device(PyObject *module)
         return false;
     cpu = new_device("cpu", -1);
     meta = new_device("meta", -1);
-    return cpu != NULL && meta != NULL;
+    return cpu != NULL && meta != NULL && PyModule_AddFunctions(module, functions) == 0;
 }

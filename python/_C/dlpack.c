@@ -1,15 +1,21 @@
-/* DLPack both ways: __dlpack__ and from_dlpack, with capsules that have a version and those of before, and the exchange between C extensions. */
+/* DLPack in both directions: __dlpack__ and from_dlpack, with versioned capsules and those from before DLPack 1.0, and the exchange between C
+ * extensions. */
 #include "dlpack.h"
+#include "buffer.h"
+#include "dlpack_standard.h"
+#include "errors.h"
+#include "override.h"
+#include "parse.h"
+#include "tables.h"
 
 #include <stdlib.h>
 
-#include "interop.h"
 #include "gradus/ops/clone.h"
 #include "gradus/ops/detach.h"
 #include "gradus/ops/empty.h"
 #include "gradus/ops/to.h"
 
-/* Names of capsules: one that has been used is renamed. */
+/* The names of capsules. A consumer renames the capsule. */
 static const char managed_name[] = "dltensor_versioned", used_managed_name[] = "used_dltensor_versioned";
 static const char legacy_name[] = "dltensor", used_legacy_name[] = "used_dltensor";
 
@@ -34,19 +40,18 @@ static const struct dlpack_dtype dtypes[GRD_DTYPE_COUNT] = {
     [GRD_FLOAT8_E5M2] = {DLPACK_FLOAT8_E5M2, 8, 1},
 };
 
-static grd_dtype dtype_of(struct dlpack_dtype dtype)
+static grd_dtype find_dtype(struct dlpack_dtype dtype)
 {
     for (int i = 1; i < GRD_DTYPE_COUNT; i++)
         if (dtypes[i].lanes == dtype.lanes && dtypes[i].code == dtype.code && dtypes[i].bits == dtype.bits)
             return (grd_dtype)i;
-    PyErr_Format(PyExc_BufferError, "DLPack type with code %d, %d bits and %d lanes is not supported", dtype.code, dtype.bits, dtype.lanes);
     return GRD_DTYPE_NONE;
 }
 
-/* ---- Handing over ------------------------------------------------------------------------------------------------------------------------------ */
+/* ---- Exporting --------------------------------------------------------------------------------------------------- */
 
-/* Either form, with what it needs of the tensor behind it. */
-struct handed {
+/* An exported tensor in either form, and what the form points to. */
+struct exported {
     union {
         struct dlpack_legacy legacy;
         struct dlpack_managed managed;
@@ -55,24 +60,24 @@ struct handed {
     int64_t dims[];
 };
 
-/* No Python: these may be called on any thread. */
-static void delete_handed(struct handed *handed)
+/* Deleters call no Python code, because a consumer may call them on any thread. */
+static void delete_exported(struct exported *exported)
 {
-    grd_drop(handed->tensor);
-    free(handed);
+    grd_drop(exported->tensor);
+    free(exported);
 }
 
 static void delete_legacy(struct dlpack_legacy *self)
 {
-    delete_handed(self->context);
+    delete_exported(self->context);
 }
 
 static void delete_managed(struct dlpack_managed *self)
 {
-    delete_handed(self->context);
+    delete_exported(self->context);
 }
 
-static bool can_hand_over(const grd_tensor *t)
+static bool can_export(const grd_tensor *t)
 {
     if (grd_requires_grad(t))
         PyErr_SetString(PyExc_BufferError, "Can't export tensors that require gradient, use tensor.detach()");
@@ -99,43 +104,43 @@ static struct dlpack_tensor describe(const grd_tensor *t, int64_t *sizes, int64_
                                   .strides = strides};
 }
 
-/* A detached tensor keeps the storage as it is. NULL with an exception. */
-static struct handed *hand_over(grd_tensor *t, bool copy, bool versioned)
+/* Exports a tensor. The export owns a detached tensor, so that the storage cannot be resized. NULL with an exception. */
+static struct exported *export_tensor(grd_tensor *t, bool copy, bool versioned)
 {
-    if (!can_hand_over(t))
+    if (!can_export(t))
         return NULL;
     const int64_t ndim = grd_ndim(t);
-    struct handed *handed = malloc(sizeof *handed + 2 * (size_t)ndim * sizeof *handed->dims);
-    if (handed == NULL) {
+    struct exported *exported = malloc(sizeof *exported + 2 * (size_t)ndim * sizeof *exported->dims);
+    if (exported == NULL) {
         PyErr_NoMemory();
         return NULL;
     }
     const grd_scope scope = grd_scope_open();
     t = grd_keep(copy ? grd_clone(t) : grd_detach(t));
     if (!grd_ok()) {
-        free(handed);
+        free(exported);
         py_abandon(scope);
         return NULL;
     }
     grd_scope_close(scope);
-    handed->tensor = t;
+    exported->tensor = t;
     for (int64_t i = 0; i < ndim; i++) {
-        handed->dims[i] = grd_sizes(t).data[i];
-        handed->dims[ndim + i] = grd_strides(t).data[i];
+        exported->dims[i] = grd_sizes(t).data[i];
+        exported->dims[ndim + i] = grd_strides(t).data[i];
     }
-    const struct dlpack_tensor tensor = describe(t, handed->dims, handed->dims + ndim);
+    const struct dlpack_tensor tensor = describe(t, exported->dims, exported->dims + ndim);
     if (versioned)
-        handed->as.managed = (struct dlpack_managed){.version = {DLPACK_MAJOR, DLPACK_MINOR},
-                                                     .context = handed,
-                                                     .deleter = delete_managed,
-                                                     .flags = copy ? DLPACK_COPIED : 0,
-                                                     .tensor = tensor};
+        exported->as.managed = (struct dlpack_managed){.version = {DLPACK_MAJOR, DLPACK_MINOR},
+                                                       .context = exported,
+                                                       .deleter = delete_managed,
+                                                       .flags = copy ? DLPACK_COPIED : 0,
+                                                       .tensor = tensor};
     else
-        handed->as.legacy = (struct dlpack_legacy){.tensor = tensor, .context = handed, .deleter = delete_legacy};
-    return handed;
+        exported->as.legacy = (struct dlpack_legacy){.tensor = tensor, .context = exported, .deleter = delete_legacy};
+    return exported;
 }
 
-/* A capsule that nobody has used gives its tensor back. */
+/* The destructor of a capsule: deletes the exported tensor if no consumer has renamed the capsule. */
 static void delete_capsule(PyObject *capsule)
 {
     if (PyCapsule_IsValid(capsule, managed_name)) {
@@ -149,14 +154,14 @@ static void delete_capsule(PyObject *capsule)
 
 static PyObject *capsule_of(grd_tensor *t, bool copy, bool versioned)
 {
-    struct handed *handed = hand_over(t, copy, versioned);
-    PyObject *capsule = handed != NULL ? PyCapsule_New(&handed->as, versioned ? managed_name : legacy_name, delete_capsule) : NULL;
-    if (handed != NULL && capsule == NULL)
-        delete_handed(handed);
+    struct exported *exported = export_tensor(t, copy, versioned);
+    PyObject *capsule = exported != NULL ? PyCapsule_New(&exported->as, versioned ? managed_name : legacy_name, delete_capsule) : NULL;
+    if (exported != NULL && capsule == NULL)
+        delete_exported(exported);
     return capsule;
 }
 
-/* A pair of integers. */
+/* Reads a tuple of two integers. */
 static bool read_pair(const char *name, PyObject *object, long *ret_first, long *ret_second)
 {
     if (!PyTuple_Check(object) || PyTuple_GET_SIZE(object) != 2) {
@@ -173,8 +178,6 @@ static bool read_pair(const char *name, PyObject *object, long *ret_first, long 
 static bool check_device(PyObject *device)
 {
     long type, id;
-    if (device == NULL || device == Py_None)
-        return true;
     if (!read_pair("dl_device", device, &type, &id))
         return false;
     if (type == DLPACK_CPU)
@@ -183,23 +186,29 @@ static bool check_device(PyObject *device)
     return false;
 }
 
+static const struct py_param dlpack_params[] = {
+    {"stream", PY_KIND_OBJECT, PY_OPTION, "None"},
+    {"max_version", PY_KIND_OBJECT, PY_OPTION, "None"},
+    {"dl_device", PY_KIND_OBJECT, PY_OPTION, "None"},
+    {"copy", GRD_KIND_BOOL, PY_OPTION, "None"},
+};
+static const struct py_signature dlpack_signature = {.params = dlpack_params, .nparams = 4, .positional = 0};
+static const struct py_function dlpack_function = {.name = "__dlpack__", .signatures = &dlpack_signature, .nsignatures = 1};
+
 static PyObject *tensor_dlpack(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names)
 {
     if (PY_UNLIKELY(py_is_overloaded(self)))
         return py_override(self, "__dlpack__", args, nargs, names);
-    static const char *const parameters[] = {"stream", "max_version", "dl_device", "copy", NULL};
-    static const struct py_simple function = {"__dlpack__", parameters, 0, 0};
-    PyObject *given[PY_SIMPLE_MAX];
+    struct py_arguments arguments;
+    if (!py_parse(&dlpack_function, NULL, args, nargs, names, &arguments))
+        return NULL;
+    PyObject *stream = arguments.objects[0], *version = arguments.objects[1], *device = arguments.objects[2];
+    const bool copy = py_bool_or(&arguments, 3, false);
+    py_arguments_done(&arguments);
     long major = 0, minor;
-    bool copy = false;
-    if (!py_arrange(&function, args, nargs, names, given))
-        return NULL;
-    if (given[0] != NULL && given[0] != Py_None) {
-        PyErr_SetString(PyExc_BufferError, "stream must be None for a tensor on cpu");
-        return NULL;
-    }
-    if ((given[1] != NULL && given[1] != Py_None && !read_pair("max_version", given[1], &major, &minor)) || !check_device(given[2]) ||
-        !py_bool_argument("__dlpack__", "copy", given[3] != Py_None ? given[3] : NULL, &copy))
+    if (py_is_given(stream))
+        return PyErr_Format(PyExc_BufferError, "stream must be None for a tensor on cpu");
+    if ((py_is_given(version) && !read_pair("max_version", version, &major, &minor)) || (py_is_given(device) && !check_device(device)))
         return NULL;
     return capsule_of(py_tensor_of(self), copy, major >= DLPACK_MAJOR);
 }
@@ -223,7 +232,7 @@ static PyObject *to_dlpack(PyObject *module, PyObject *object)
     return capsule_of(py_tensor_of(object), false, false);
 }
 
-/* ---- Taking ------------------------------------------------------------------------------------------------------------------------------------- */
+/* ---- Importing --------------------------------------------------------------------------------------------------- */
 
 static void release_managed(void *context)
 {
@@ -239,7 +248,7 @@ static void release_legacy(void *context)
         legacy->deleter(legacy);
 }
 
-static bool can_take(const struct dlpack_tensor *tensor)
+static bool can_import(const struct dlpack_tensor *tensor)
 {
     const int32_t device = tensor->device.type;
     if (device != DLPACK_CPU && device != DLPACK_CUDA_HOST && device != DLPACK_ROCM_HOST) {
@@ -250,34 +259,35 @@ static bool can_take(const struct dlpack_tensor *tensor)
         PyErr_Format(PyExc_BufferError, "a DLPack tensor of %d dimensions, the limit is %d", tensor->ndim, GRD_MAX_DIMS);
         return false;
     }
+    if (find_dtype(tensor->dtype) == GRD_DTYPE_NONE) {
+        PyErr_Format(PyExc_BufferError, "DLPack type with code %d, %d bits and %d lanes is not supported", tensor->dtype.code,
+                     tensor->dtype.bits, tensor->dtype.lanes);
+        return false;
+    }
     return true;
 }
 
-/* A tensor over what was handed over, which it owns; on failure it is given back. */
-static grd_tensor *take(const struct dlpack_tensor *tensor, void (*release)(void *context), void *context)
+/* Returns a tensor over an imported DLPack tensor, which it owns. On failure the import is released. */
+static grd_tensor *import_tensor(const struct dlpack_tensor *tensor, void (*release)(void *context), void *context)
 {
-    int64_t contiguous[GRD_MAX_DIMS], stride = 1;
-    const grd_dtype dtype = can_take(tensor) ? dtype_of(tensor->dtype) : GRD_DTYPE_NONE;
-    if (dtype == GRD_DTYPE_NONE) {
+    int64_t contiguous[GRD_MAX_DIMS];
+    if (!can_import(tensor)) {
         PyObject *type, *error, *traceback;
-        PyErr_Fetch(&type, &error, &traceback); /* what is called may be Python */
+        PyErr_Fetch(&type, &error, &traceback); /* the deleter may call Python code */
         release(context);
         PyErr_Restore(type, error, traceback);
         return NULL;
     }
     static const int64_t none = 0;
     const grd_dims sizes = grd_dims_from(tensor->sizes != NULL ? tensor->sizes : &none, tensor->ndim);
-    for (int32_t i = tensor->ndim - 1; i >= 0; i--) {
-        contiguous[i] = stride;
-        if (__builtin_mul_overflow(stride, sizes.data[i], &stride))
-            stride = 0; /* refused with the sizes */
-    }
+    py_contiguous_strides(sizes, 1, contiguous);
     return py_over_memory((char *)tensor->data + tensor->byte_offset, sizes,
-                          grd_dims_from(tensor->strides != NULL ? tensor->strides : contiguous, tensor->ndim), dtype, release, context);
+                          grd_dims_from(tensor->strides != NULL ? tensor->strides : contiguous, tensor->ndim), find_dtype(tensor->dtype),
+                          release, context);
 }
 
-/* Copies a tensor that must not be written to, since every tensor of the library can be. */
-static grd_tensor *own(grd_tensor *t, bool read_only, int copy)
+/* Copies a read-only import, because every tensor of the library can be written to. An error if `copy` is 0. */
+static grd_tensor *copied_if_needed(grd_tensor *t, bool read_only, int copy)
 {
     if (t == NULL || (copy <= 0 && !read_only))
         return t;
@@ -289,11 +299,11 @@ static grd_tensor *own(grd_tensor *t, bool read_only, int copy)
     return grd_ok() ? t : NULL;
 }
 
-static grd_tensor *take_managed(struct dlpack_managed *managed, int copy)
+static grd_tensor *import_managed(struct dlpack_managed *managed, int copy)
 {
     const bool read_only = (managed->flags & DLPACK_READ_ONLY) != 0, copied = (managed->flags & DLPACK_COPIED) != 0;
     if (managed->version.major <= DLPACK_MAJOR)
-        return own(take(&managed->tensor, release_managed, managed), read_only, copied && copy > 0 ? -1 : copy);
+        return copied_if_needed(import_tensor(&managed->tensor, release_managed, managed), read_only, copied && copy > 0 ? -1 : copy);
     const uint32_t major = managed->version.major;
     release_managed(managed);
     PyErr_Format(PyExc_BufferError, "DLPack version %u is not supported, the newest is %d", major, DLPACK_MAJOR);
@@ -304,11 +314,13 @@ grd_tensor *py_take_dlpack(PyObject *capsule, int copy)
 {
     if (PyCapsule_IsValid(capsule, managed_name)) {
         struct dlpack_managed *managed = PyCapsule_GetPointer(capsule, managed_name);
-        return PyCapsule_SetName(capsule, used_managed_name) == 0 ? take_managed(managed, copy) : NULL;
+        return PyCapsule_SetName(capsule, used_managed_name) == 0 ? import_managed(managed, copy) : NULL;
     }
     if (PyCapsule_IsValid(capsule, legacy_name)) {
         struct dlpack_legacy *legacy = PyCapsule_GetPointer(capsule, legacy_name);
-        return PyCapsule_SetName(capsule, used_legacy_name) == 0 ? own(take(&legacy->tensor, release_legacy, legacy), false, copy) : NULL;
+        return PyCapsule_SetName(capsule, used_legacy_name) == 0
+                   ? copied_if_needed(import_tensor(&legacy->tensor, release_legacy, legacy), false, copy)
+                   : NULL;
     }
     PyErr_SetString(PyExc_RuntimeError,
                     "from_dlpack received an invalid capsule. Note that DLTensor capsules can be consumed only once, so you "
@@ -316,7 +328,7 @@ grd_tensor *py_take_dlpack(PyObject *capsule, int copy)
     return NULL;
 }
 
-/* The exchange API of the object's type, or NULL with no exception. */
+/* Returns the C exchange API of the object's type; NULL, with no exception, if it has none. */
 static const struct dlpack_exchange *exchange_of(PyObject *object)
 {
     PyObject *capsule = PyObject_GetAttrString((PyObject *)Py_TYPE(object), "__dlpack_c_exchange_api__");
@@ -339,7 +351,7 @@ bool py_has_dlpack(PyObject *object)
     return PyObject_HasAttrString((PyObject *)Py_TYPE(object), "__dlpack__");
 }
 
-/* object.__dlpack__(max_version=…, copy=…), and for those who know of no versions, without. */
+/* Returns object.__dlpack__(max_version=…, copy=…), or object.__dlpack__() if it does not take these arguments. */
 static PyObject *ask_for_capsule(PyObject *object, int copy)
 {
     PyObject *method = PyObject_GetAttrString(object, "__dlpack__"), *none = PyTuple_New(0);
@@ -363,41 +375,43 @@ grd_tensor *py_over_dlpack(PyObject *object, int copy)
     struct dlpack_managed *managed;
     const struct dlpack_exchange *exchange = exchange_of(object);
     if (exchange != NULL)
-        return exchange->managed_of_object(object, &managed) == 0 ? take_managed(managed, copy) : NULL;
+        return exchange->managed_of_object(object, &managed) == 0 ? import_managed(managed, copy) : NULL;
     PyObject *capsule = ask_for_capsule(object, copy);
     grd_tensor *t = capsule != NULL ? py_take_dlpack(capsule, copy) : NULL;
     Py_XDECREF(capsule);
     return t;
 }
 
-static PyObject *from_dlpack(PyObject *module, PyObject *const *args, Py_ssize_t nargs, PyObject *names)
+static const struct py_param from_dlpack_params[] = {
+    {"ext_tensor", PY_KIND_OBJECT, 0, NULL},
+    {"device", GRD_KIND_DEVICE, PY_OPTION, "None"},
+    {"copy", GRD_KIND_BOOL, PY_OPTION, "None"},
+};
+static const struct py_signature from_dlpack_signature = {.params = from_dlpack_params, .nparams = 3, .positional = 1};
+static const struct py_function from_dlpack_function = {.name = "from_dlpack", .signatures = &from_dlpack_signature, .nsignatures = 1};
+
+static PyObject *from_dlpack(PyObject *Py_UNUSED(module), PyObject *const *args, Py_ssize_t nargs, PyObject *names)
 {
-    static const char *const parameters[] = {"ext_tensor", "device", "copy", NULL};
-    static const struct py_simple function = {"from_dlpack", parameters, 1, 1};
-    PyObject *given[PY_SIMPLE_MAX];
-    grd_device device = {0};
-    bool flag = false;
-    (void)module;
-    if (!py_arrange(&function, args, nargs, names, given) || !py_device_argument("from_dlpack", given[1], &device) ||
-        !py_bool_argument("from_dlpack", "copy", given[2] != Py_None ? given[2] : NULL, &flag))
+    struct py_arguments arguments;
+    if (!py_parse(&from_dlpack_function, NULL, args, nargs, names, &arguments))
         return NULL;
-    const int copy = given[2] == NULL || given[2] == Py_None ? -1 : flag;
+    PyObject *object = arguments.objects[0];
+    const grd_device device = py_device_or(&arguments, 1, (grd_device){0});
+    const int copy = arguments.values[2].kind == GRD_KIND_BOOL ? arguments.values[2].v.boolean : -1;
+    py_arguments_done(&arguments);
     const grd_scope scope = grd_scope_open();
-    grd_tensor *t = py_has_dlpack(given[0]) ? py_over_dlpack(given[0], copy) : py_take_dlpack(given[0], copy);
+    grd_tensor *t = py_has_dlpack(object) ? py_over_dlpack(object, copy) : py_take_dlpack(object, copy);
     if (t != NULL && device.type != GRD_DEVICE_NONE)
         t = grd_to(t, .device = device);
     return t != NULL ? py_take(scope, t) : py_abandon(scope);
 }
 
-/* ---- The exchange between C extensions ------------------------------------------------------------------------------------------------------------ */
+/* ---- The exchange between C extensions --------------------------------------------------------------------------- */
 
 static int exchange_allocate(struct dlpack_tensor *like, struct dlpack_managed **ret_managed, void *context,
                              void (*set_error)(void *context, const char *kind, const char *message))
 {
-    grd_dtype dtype = GRD_DTYPE_NONE;
-    for (int i = 1; i < GRD_DTYPE_COUNT; i++)
-        if (dtypes[i].lanes == like->dtype.lanes && dtypes[i].code == like->dtype.code && dtypes[i].bits == like->dtype.bits)
-            dtype = (grd_dtype)i;
+    const grd_dtype dtype = find_dtype(like->dtype);
     if (dtype == GRD_DTYPE_NONE || like->device.type != DLPACK_CPU || like->ndim < 0 || like->ndim > GRD_MAX_DIMS) {
         set_error(context, "BufferError", "no tensor of this dtype, device or number of dimensions");
         return -1;
@@ -405,15 +419,15 @@ static int exchange_allocate(struct dlpack_tensor *like, struct dlpack_managed *
     static const int64_t none = 0;
     const grd_scope scope = grd_scope_open();
     grd_tensor *t = grd_empty(grd_dims_from(like->sizes != NULL ? like->sizes : &none, like->ndim), .dtype = dtype);
-    struct handed *handed = grd_ok() ? hand_over(t, false, true) : NULL;
+    struct exported *exported = grd_ok() ? export_tensor(t, false, true) : NULL;
     grd_scope_close(scope);
-    if (handed == NULL) {
+    if (exported == NULL) {
         set_error(context, "MemoryError", "the tensor could not be allocated");
         PyErr_Clear();
         grd_error_clear();
         return -1;
     }
-    *ret_managed = &handed->as.managed;
+    *ret_managed = &exported->as.managed;
     return 0;
 }
 
@@ -426,24 +440,24 @@ static bool expect_tensor(PyObject *object)
 
 static int exchange_managed_of_object(void *object, struct dlpack_managed **ret_managed)
 {
-    struct handed *handed = expect_tensor(object) ? hand_over(py_tensor_of(object), false, true) : NULL;
-    if (handed == NULL)
+    struct exported *exported = expect_tensor(object) ? export_tensor(py_tensor_of(object), false, true) : NULL;
+    if (exported == NULL)
         return -1;
-    *ret_managed = &handed->as.managed;
+    *ret_managed = &exported->as.managed;
     return 0;
 }
 
 static int exchange_object_of_managed(struct dlpack_managed *managed, void **ret_object)
 {
     const grd_scope scope = grd_scope_open();
-    grd_tensor *t = take_managed(managed, -1);
+    grd_tensor *t = import_managed(managed, -1);
     *ret_object = t != NULL ? py_take(scope, t) : py_abandon(scope);
     return *ret_object != NULL ? 0 : -1;
 }
 
 static int exchange_tensor_of_object(void *object, struct dlpack_tensor *ret_tensor)
 {
-    if (!expect_tensor(object) || !can_hand_over(py_tensor_of(object)))
+    if (!expect_tensor(object) || !can_export(py_tensor_of(object)))
         return -1;
     const grd_tensor *t = py_tensor_of(object);
     *ret_tensor = describe(t, (int64_t *)(uintptr_t)grd_sizes(t).data, (int64_t *)(uintptr_t)grd_strides(t).data);
@@ -472,17 +486,18 @@ PyObject *py_exchange_capsule(void)
 }
 
 PyMethodDef py_dlpack_functions[] = {
-    {"from_dlpack", (PyCFunction)(void (*)(void))from_dlpack, METH_FASTCALL | METH_KEYWORDS,
-     "from_dlpack(ext_tensor, *, device=None, copy=None)\n--\n\n"
-     "A tensor over the memory of an object with __dlpack__, or of a DLPack capsule. What is read-only is copied."},
+    PY_ENTRY("from_dlpack", from_dlpack,
+             "from_dlpack(ext_tensor, *, device=None, copy=None)\n--\n\n"
+             "A tensor over the memory of an object with __dlpack__, or of a DLPack capsule. What is read-only is copied."),
     {"to_dlpack", to_dlpack, METH_O, "to_dlpack(tensor)\n--\n\nA DLPack capsule without a version: the form of before DLPack 1.0."},
     {0},
 };
 
 PyMethodDef py_dlpack_methods[] = {
-    {"__dlpack__", (PyCFunction)(void (*)(void))tensor_dlpack, METH_FASTCALL | METH_KEYWORDS,
-     "__dlpack__($self, *, stream=None, max_version=None, dl_device=None, copy=None)\n--\n\nA DLPack capsule over the memory of the "
-     "tensor."},
+    PY_ENTRY(
+        "__dlpack__", tensor_dlpack,
+        "__dlpack__($self, *, stream=None, max_version=None, dl_device=None, copy=None)\n--\n\nA DLPack capsule over the memory of the "
+        "tensor."),
     {"__dlpack_device__", tensor_dlpack_device, METH_NOARGS,
      "__dlpack_device__($self)\n--\n\nType and number of the device, as DLPack numbers them."},
     {0},

@@ -1,17 +1,22 @@
-/* torch.Generator and the functions of the default one. */
-#include "methods.h"
+/* torch.Generator, and the functions of the default generator. */
+#include "generator.h"
+#include "add_type.h"
+#include "device.h"
+#include "errors.h"
+#include "tables.h"
+#include "tensor_object.h"
 
 #include <structmember.h>
 
 struct generator {
-    PyObject_HEAD grd_generator *generator; /* kept */
+    PyObject_HEAD grd_generator *generator; /* owned */
     PyObject *weakrefs;
 };
 
-PyTypeObject *py_generator_type;
+static PyTypeObject *generator_type;
 static PyObject *default_generator;
 
-/* The seed of a generator that nobody seeded. */
+/* The seed of a new generator, which is PyTorch's. */
 static const uint64_t default_seed = 67280421310721;
 
 static grd_generator *generator_of(PyObject *self)
@@ -19,7 +24,7 @@ static grd_generator *generator_of(PyObject *self)
     return ((struct generator *)self)->generator;
 }
 
-/* Takes the reference of the generator. */
+/* Returns the object of a generator and takes over its reference. */
 static PyObject *new_generator(PyTypeObject *type, grd_generator *generator)
 {
     if (!grd_ok() || generator == NULL)
@@ -34,7 +39,7 @@ static PyObject *new_generator(PyTypeObject *type, grd_generator *generator)
 
 bool py_as_generator(PyObject *object, grd_generator **ret_generator)
 {
-    if (object != Py_None && Py_TYPE(object) != py_generator_type)
+    if (object != Py_None && Py_TYPE(object) != generator_type)
         return false;
     *ret_generator = object == Py_None ? NULL : generator_of(object);
     return true;
@@ -68,11 +73,11 @@ static void generator_dealloc(PyObject *self)
     Py_DECREF(type);
 }
 
-/* An int of 64 bits, with or without sign. */
-static bool as_seed(PyObject *object, const char *function, uint64_t *ret_seed)
+/* Reads an integer of 64 bits, signed or unsigned. */
+static bool as_seed(PyObject *object, uint64_t *ret_seed)
 {
     if (PyBool_Check(object) || !PyIndex_Check(object)) {
-        PyErr_Format(PyExc_RuntimeError, "%s expected a long, but got %s", function, Py_TYPE(object)->tp_name);
+        PyErr_Format(PyExc_RuntimeError, "manual_seed expected a long, but got %s", Py_TYPE(object)->tp_name);
         return false;
     }
     PyObject *number = PyNumber_Index(object);
@@ -92,7 +97,7 @@ static bool as_seed(PyObject *object, const char *function, uint64_t *ret_seed)
 static PyObject *generator_manual_seed(PyObject *self, PyObject *given)
 {
     uint64_t seed;
-    if (!as_seed(given, "manual_seed", &seed))
+    if (!as_seed(given, &seed))
         return NULL;
     grd_generator_seed(generator_of(self), seed);
     Py_INCREF(self);
@@ -183,7 +188,7 @@ static PyObject *generator_setstate(PyObject *self, PyObject *given)
     uint64_t number;
     if (!PyTuple_Check(given) || !PyArg_ParseTuple(given, "OOO:__setstate__", &seed, &offset, &state))
         return PyErr_Occurred() ? NULL : PyErr_Format(PyExc_TypeError, "__setstate__() expected a tuple, not %s", Py_TYPE(given)->tp_name);
-    if (!as_seed(seed, "manual_seed", &number))
+    if (!as_seed(seed, &number))
         return NULL;
     grd_generator_seed(generator_of(self), number);
     PyObject *same = generator_set_state(self, state);
@@ -241,7 +246,7 @@ static PyType_Slot generator_slots[] = {
 
 static PyType_Spec generator_spec = {"gradus.Generator", sizeof(struct generator), 0, Py_TPFLAGS_DEFAULT, generator_slots};
 
-/* ---- The default generator: functions of the module --------------------------------------------------------------------------------- */
+/* ---- Functions of the default generator -------------------------------------------------------------------------- */
 
 static PyObject *manual_seed(PyObject *Py_UNUSED(module), PyObject *given)
 {
@@ -290,10 +295,10 @@ static PyMethodDef functions[] = {
 
 bool py_add_generator(PyObject *module)
 {
-    py_generator_type = py_add_type(module, &generator_spec, NULL);
-    if (py_generator_type == NULL)
+    generator_type = py_add_type(module, &generator_spec, NULL);
+    if (generator_type == NULL)
         return false;
-    default_generator = new_generator(py_generator_type, grd_generator_keep(grd_generator_default()));
+    default_generator = new_generator(generator_type, grd_generator_keep(grd_generator_default()));
     Py_XINCREF(default_generator);
     return py_add(module, "default_generator", default_generator) && PyModule_AddFunctions(module, functions) == 0;
 }

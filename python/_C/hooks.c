@@ -1,19 +1,15 @@
-/* Hooks in Python: on tensors, on leaves, on nodes.
+/* Hooks in Python: of tensors, of leaves, of nodes.
  *
- * The library keeps the callable as the context of its hook, and calls one of the functions below. What a hook returns is checked here only for its
- * type: that a replacement fits is the library's to check. */
-#include "graph.h"
+ * The callable is the context of a hook of the library, which runs one of the functions below. These check only the type of what the hook returns;
+ * the library checks that a replacement has the right sizes, dtype and device. */
+#include "hooks.h"
+#include "errors.h"
+#include "gil.h"
+#include "override.h"
+#include "parse.h"
+#include "tables.h"
 
-void py_release_hook(void *context)
-{
-    if (!Py_IsInitialized())
-        return;
-    const PyGILState_STATE state = PyGILState_Ensure();
-    Py_DECREF((PyObject *)context);
-    PyGILState_Release(state);
-}
-
-/* The object that removes a hook: gradus.autograd.graph knows its type. */
+/* Returns the handle that removes a hook: a gradus.autograd.graph.GraphHandle. */
 static PyObject *handle_of(uint64_t number)
 {
     static PyObject *type;
@@ -30,19 +26,23 @@ static PyObject *handle_of(uint64_t number)
     return handle;
 }
 
-/* The only argument, `param`, which must be callable; a new reference for the library. NULL with TypeError. */
+/* Returns the only argument, which must be callable, as a new reference for the library. NULL with TypeError. */
 static PyObject *read_hook(const char *name, const char *param, PyObject *const *args, Py_ssize_t nargs, PyObject *names)
 {
-    PyObject *hook;
-    if (!py_bind(name, &param, 1, 1, args, nargs, names, &hook))
+    const struct py_param params[] = {{param, PY_KIND_OBJECT, 0, NULL}};
+    const struct py_signature signature = {.params = params, .nparams = 1, .positional = 1};
+    const struct py_function function = {.name = name, .signatures = &signature, .nsignatures = 1};
+    struct py_arguments arguments;
+    if (!py_parse(&function, NULL, args, nargs, names, &arguments))
         return NULL;
+    PyObject *hook = arguments.objects[0];
+    py_arguments_done(&arguments);
     if (!PyCallable_Check(hook))
         return PyErr_Format(PyExc_TypeError, "%s(): argument '%s' must be callable, not %s", name, param, py_class_name(hook));
-    Py_INCREF(hook);
-    return hook;
+    return Py_NewRef(hook);
 }
 
-/* Returns the handle of a registered hook; NULL, and gives the hook up, if it was refused. */
+/* Returns the handle of a hook. If the library refused the hook (number 0), raises its error and drops the callable. */
 static PyObject *registered(uint64_t number, PyObject *hook)
 {
     if (number == 0)
@@ -50,7 +50,7 @@ static PyObject *registered(uint64_t number, PyObject *hook)
     return handle_of(number);
 }
 
-/* Of something that a hook returned. False with TypeError. */
+/* Checks what a hook returned. False with TypeError if it is no tensor. */
 static bool check_tensor(PyObject *object)
 {
     const bool ok = py_is_tensor(object);
@@ -59,8 +59,8 @@ static bool check_tensor(PyObject *object)
     return ok;
 }
 
-/* ---- On tensors --------------------------------------------------------------------------------------------------------------- */
-/* Calls the hook with the object of a tensor. New reference. */
+/* ---- Hooks of tensors -------------------------------------------------------------------------------------------- */
+/* Calls the hook with the object of a tensor. Returns a new reference. */
 static PyObject *call_with(PyObject *hook, grd_tensor *t)
 {
     PyObject *object = py_wrap(t);
@@ -88,7 +88,7 @@ PyObject *py_tensor_register_hook(PyObject *self, PyObject *const *args, Py_ssiz
     if (PY_UNLIKELY(py_is_overloaded(self)))
         return py_override(self, "register_hook", args, nargs, names);
     PyObject *hook = read_hook("register_hook", "hook", args, nargs, names);
-    return hook != NULL ? registered(grd_hook_tensor(py_tensor_of(self), run_tensor_hook, hook, py_release_hook), hook) : NULL;
+    return hook != NULL ? registered(grd_hook_tensor(py_tensor_of(self), run_tensor_hook, hook, py_release_object), hook) : NULL;
 }
 
 static void run_accumulated_hook(grd_tensor *leaf, void *context)
@@ -96,7 +96,7 @@ static void run_accumulated_hook(grd_tensor *leaf, void *context)
     const struct py_callback callback = py_begin_callback();
     PyObject *result = call_with(context, leaf);
     if (result != NULL && result != Py_None)
-        check_tensor(result); /* a tensor is allowed, and of no effect */
+        check_tensor(result); /* a tensor is allowed and ignored */
     Py_XDECREF(result);
     if (PyErr_Occurred())
         py_carry();
@@ -108,7 +108,7 @@ PyObject *py_tensor_register_accumulated(PyObject *self, PyObject *const *args, 
     if (PY_UNLIKELY(py_is_overloaded(self)))
         return py_override(self, "register_post_accumulate_grad_hook", args, nargs, names);
     PyObject *hook = read_hook("register_post_accumulate_grad_hook", "hook", args, nargs, names);
-    return hook != NULL ? registered(grd_hook_accumulated(py_tensor_of(self), run_accumulated_hook, hook, py_release_hook), hook) : NULL;
+    return hook != NULL ? registered(grd_hook_accumulated(py_tensor_of(self), run_accumulated_hook, hook, py_release_object), hook) : NULL;
 }
 
 PyObject *py_tensor_retain_grad(PyObject *self, PyObject *nothing)
@@ -122,7 +122,7 @@ PyObject *py_tensor_retain_grad(PyObject *self, PyObject *nothing)
     Py_RETURN_NONE;
 }
 
-/* ---- On nodes -------------------------------------------------------------------------------------------------------------------- */
+/* ---- Hooks of nodes ---------------------------------------------------------------------------------------------- */
 /* RuntimeError "hook 'f' has returned an incorrect number of values (got 1, but expected 2)". */
 static void refuse_count(PyObject *hook, Py_ssize_t got, Py_ssize_t expected)
 {
@@ -137,7 +137,7 @@ static void refuse_count(PyObject *hook, Py_ssize_t got, Py_ssize_t expected)
     Py_XDECREF(name);
 }
 
-/* Takes the entries of what a hook returned for `grads`. False with an exception. */
+/* Replaces `grads` by the items of what a hook returned. False with an exception. */
 static bool take_gradients(PyObject *hook, PyObject *result, grd_tensor **grads, Py_ssize_t n)
 {
     if (!PyTuple_Check(result)) {
@@ -180,28 +180,18 @@ static void run_node_hook(grd_node *node, grd_tensors grad_outputs, grd_tensor *
     py_end_callback(callback);
 }
 
-static PyObject *register_on_node(PyObject *self, bool pre, PyObject *hook)
+PyObject *py_hook_node(grd_node *node, bool pre, PyObject *const *args, Py_ssize_t nargs, PyObject *names)
 {
-    grd_node *node = ((py_node *)self)->node;
+    PyObject *hook = read_hook(pre ? "register_prehook" : "register_hook", "fn", args, nargs, names);
     if (hook == NULL)
         return NULL;
     if (node != NULL)
-        return registered(grd_hook_node(node, pre, run_node_hook, hook, py_release_hook), hook);
+        return registered(grd_hook_node(node, pre, run_node_hook, hook, py_release_object), hook);
     Py_DECREF(hook);
     return PyErr_Format(PyExc_RuntimeError, "cannot register a hook: the graph of this context is gone");
 }
 
-PyObject *py_node_register_hook(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names)
-{
-    return register_on_node(self, false, read_hook("register_hook", "fn", args, nargs, names));
-}
-
-PyObject *py_node_register_prehook(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names)
-{
-    return register_on_node(self, true, read_hook("register_prehook", "fn", args, nargs, names));
-}
-
-/* ---- The module --------------------------------------------------------------------------------------------------------------------- */
+/* ---- The module -------------------------------------------------------------------------------------------------- */
 static PyObject *remove_hook(PyObject *module, PyObject *number)
 {
     (void)module;
@@ -212,12 +202,7 @@ static PyObject *remove_hook(PyObject *module, PyObject *number)
     Py_RETURN_NONE;
 }
 
-static PyMethodDef functions[] = {
+PyMethodDef py_hook_functions[] = {
     {"_remove_hook", remove_hook, METH_O, PyDoc_STR("Removes the hook of that number, if there still is one.")},
     {0},
 };
-
-bool py_add_hooks(PyObject *module)
-{
-    return PyModule_AddFunctions(module, functions) == 0;
-}

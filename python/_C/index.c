@@ -1,10 +1,15 @@
 /* Indexing: x[...] and x[...] = value.
  *
- * An index is first read into a list of items, then applied from left to right: integers, slices and None make views of views, and what names elements
- * (index tensors, masks, lists, arrays) is collected for one call of index or index_put_ on the view. An integer beside an index tensor is a view,
- * as in PyTorch, where NumPy has it broadcast. */
-#include "interop.h"
-#include "methods.h"
+ * The index is read into a list of items, which are applied from left to right. Integers, slices and None make views. Items that name elements (index
+ * tensors, masks, lists, arrays) are collected for one call of index or index_put_ on that view. An integer beside an index tensor is applied as a
+ * view, as in PyTorch; NumPy broadcasts it with the index tensor instead. */
+#include "index.h"
+#include "dtype.h"
+#include "errors.h"
+#include "from_sequence.h"
+#include "gil.h"
+#include "override.h"
+#include "scalar.h"
 #include "gradus/ops/copy.h"
 #include "gradus/ops/fill.h"
 #include "gradus/ops/full.h"
@@ -31,29 +36,29 @@ struct item {
         int64_t number;
         bool boolean;
         struct slice slice;
-        grd_tensor *tensor; /* pooled, or of an object in the index */
+        grd_tensor *tensor; /* pooled, or borrowed from an object in the index */
     } v;
 };
 
-/* More items than this cannot be an index: each takes a dimension or adds one. */
+/* The most items of an index: each takes a dimension or adds one, and one may be an ellipsis. */
 enum { MAX_ITEMS = 2 * GRD_MAX_DIMS + 1 };
 
 struct index {
     int n;
-    int64_t taken; /* dimensions that the items stand for */
+    int64_t taken; /* the number of dimensions that the items stand for */
     struct item items[MAX_ITEMS];
 };
 
-/* What an index picks from a tensor: a view, and of that what index tensors name. */
+/* What an index selects: a view, and the index tensors that are still to be applied to it. */
 struct selection {
-    grd_tensor *view; /* the tensor itself when nothing was to be done */
+    grd_tensor *view; /* the tensor itself if no item made a view */
     int64_t n;
     grd_tensor *tensors[GRD_MAX_DIMS];
-    int64_t dims[GRD_MAX_DIMS]; /* of the view: the first that each stands for */
-    grd_scalar number;          /* to be written */
+    int64_t dims[GRD_MAX_DIMS]; /* the first dimension of the view that each index tensor stands for */
+    grd_scalar number;          /* the value to be written if it is a number */
 };
 
-/* ---- Reading ------------------------------------------------------------------------------------------------------------------------ */
+/* ---- Reading ----------------------------------------------------------------------------------------------------- */
 
 static bool refuse_item(PyObject *object)
 {
@@ -78,7 +83,8 @@ static bool read_number(PyObject *object, struct item *ret_item)
     return overflow == 0;
 }
 
-/* Tensors without dimensions are integers and truth values; a batch of integers is an index with one for each element of the batch. */
+/* Reads a tensor. A 0-d tensor is an integer or a truth value; a batch of 0-d integers is an index tensor with one index for each element of the
+ * batch. */
 static bool read_tensor(grd_tensor *t, struct item *ret_item)
 {
     const grd_dtype dtype = grd_tensor_dtype(t);
@@ -101,7 +107,7 @@ static bool read_tensor(grd_tensor *t, struct item *ret_item)
     return grd_ok();
 }
 
-/* Lists, arrays, scalars of NumPy, and whatever says that it is an integer. */
+/* Reads lists, arrays, scalars of NumPy, and objects with __index__. */
 static bool read_other(PyObject *object, struct item *ret_item)
 {
     grd_scalar scalar;
@@ -151,7 +157,7 @@ static bool read_item(PyObject *object, struct item *ret_item)
     return PyLong_Check(object) ? read_number(object, ret_item) : read_other(object, ret_item);
 }
 
-/* How many dimensions of the tensor it stands for. */
+/* Returns how many dimensions of the tensor an item stands for. */
 static int64_t item_span(const struct item *item)
 {
     if (item->kind == ITEM_TENSOR && is_mask(item->v.tensor))
@@ -165,7 +171,8 @@ static bool refuse_many(int64_t ndim)
     return false;
 }
 
-/* As in PyTorch every ellipsis skips all dimensions that no item stands for: after a second one there are none left for an item. */
+/* As in PyTorch every ellipsis skips all dimensions that no item stands for, so after a second ellipsis no dimension is left for an item. False with
+ * IndexError if there is one. */
 static bool check_ellipses(const struct index *index, int64_t ndim)
 {
     int rests = 0;
@@ -203,10 +210,10 @@ static bool read_index(PyObject *object, int64_t ndim, struct index *ret_index)
     return false;
 }
 
-/* ---- Applying --------------------------------------------------------------------------------------------------------------------------- */
+/* ---- Applying ---------------------------------------------------------------------------------------------------- */
 
-/* `original` is the dimension as the error names it. */
-static grd_tensor *pick(grd_tensor *t, int64_t dim, int64_t original, int64_t number)
+/* Selects one index of a dimension. `original` is the number of the dimension in the tensor, for the error. */
+static grd_tensor *select_at(grd_tensor *t, int64_t dim, int64_t original, int64_t number)
 {
     const int64_t size = grd_sizes(t).data[dim];
     if (PY_LIKELY(number >= -size && number < size))
@@ -216,20 +223,20 @@ static grd_tensor *pick(grd_tensor *t, int64_t dim, int64_t original, int64_t nu
     return NULL;
 }
 
-static grd_tensor *cut(grd_tensor *t, int64_t dim, const struct slice *slice)
+static grd_tensor *apply_slice(grd_tensor *t, int64_t dim, const struct slice *slice)
 {
     if (slice->start == 0 && slice->step == 1 && slice->stop >= grd_sizes(t).data[dim])
         return t;
     return grd_slice(t, .dim = dim, .start = grd_int(slice->start), .end = grd_int(slice->stop), .step = slice->step);
 }
 
-/* A truth value adds a dimension and picks its one element, or none. */
-static grd_tensor *chosen(bool boolean)
+/* Returns the index tensor of a truth value: it selects the only index of a new dimension, or none. */
+static grd_tensor *index_of_bool(bool boolean)
 {
     return grd_zeros(grd_dims(boolean ? 1 : 0), .dtype = GRD_INT64);
 }
 
-static bool name(struct selection *s, int64_t dim, grd_tensor *index)
+static bool add_index_tensor(struct selection *s, int64_t dim, grd_tensor *index)
 {
     if (s->n == GRD_MAX_DIMS)
         return refuse_many(grd_ndim(s->view));
@@ -238,11 +245,11 @@ static bool name(struct selection *s, int64_t dim, grd_tensor *index)
     return true;
 }
 
-/* How far an index has been applied. */
+/* How far the items have been applied. */
 struct place {
-    int64_t dim;      /* of the view, where the next item applies */
-    int64_t original; /* the same dimension of the tensor */
-    int64_t left;     /* dimensions that the items to come stand for */
+    int64_t dim;      /* the dimension of the view that the next item applies to */
+    int64_t original; /* the number of that dimension in the tensor */
+    int64_t left;     /* the number of dimensions that the remaining items stand for */
 };
 
 static bool apply(struct selection *s, const struct item *item, struct place *place)
@@ -251,10 +258,10 @@ static bool apply(struct selection *s, const struct item *item, struct place *pl
     bool named = true;
     switch (item->kind) {
     case ITEM_INT:
-        s->view = pick(s->view, place->dim, place->original, item->v.number);
+        s->view = select_at(s->view, place->dim, place->original, item->v.number);
         break;
     case ITEM_SLICE:
-        s->view = cut(s->view, place->dim++, &item->v.slice);
+        s->view = apply_slice(s->view, place->dim++, &item->v.slice);
         break;
     case ITEM_REST:
         place->dim += span;
@@ -265,10 +272,10 @@ static bool apply(struct selection *s, const struct item *item, struct place *pl
         break;
     case ITEM_BOOL:
         s->view = grd_unsqueeze(s->view, place->dim);
-        named = name(s, place->dim++, chosen(item->v.boolean));
+        named = add_index_tensor(s, place->dim++, index_of_bool(item->v.boolean));
         break;
     case ITEM_TENSOR:
-        named = name(s, place->dim, item->v.tensor);
+        named = add_index_tensor(s, place->dim, item->v.tensor);
         place->dim += span;
         break;
     }
@@ -296,7 +303,7 @@ static grd_tensors named_tensors(const struct selection *s)
     return grd_tensors_from(s->tensors, s->n);
 }
 
-/* ---- Subclasses with a __torch_function__ of their own -------------------------------------------------------------------------------------- */
+/* ---- __torch_function__ ------------------------------------------------------------------------------------------ */
 
 static inline void add_overloaded(struct py_arguments *arguments, PyObject *object)
 {
@@ -305,7 +312,7 @@ static inline void add_overloaded(struct py_arguments *arguments, PyObject *obje
         arguments->overloaded[arguments->noverloaded++] = object;
 }
 
-/* Whom the call belongs to: the tensor, the index, or an item of it. */
+/* True if a __torch_function__ takes over the call: that of the tensor, of the index or one of its items, of the value, or of a mode. */
 static bool find_overloaded(PyObject *self, PyObject *index, PyObject *value, struct py_arguments *ret_arguments)
 {
     ret_arguments->noverloaded = 0;
@@ -318,42 +325,42 @@ static bool find_overloaded(PyObject *self, PyObject *index, PyObject *value, st
     return ret_arguments->noverloaded > 0 || py_is_mode_active();
 }
 
-/* As __torch_function__ is told whose call it was. */
+/* The functions that __torch_function__ gets. */
 static const struct py_function get_function = {.name = "__getitem__", .home = PY_METHOD};
 static const struct py_function set_function = {.name = "__setitem__", .home = PY_METHOD};
 
-/* ---- With the interpreter going on ------------------------------------------------------------------------------------------------------ */
+/* ---- Work without the GIL ---------------------------------------------------------------------------------------- */
 
-static void hold(const struct selection *s)
+static void keep_all(const struct selection *s)
 {
     grd_keep(s->view);
     for (int64_t i = 0; i < s->n; i++)
         grd_keep(s->tensors[i]);
 }
 
-static void let_go(const struct selection *s)
+static void drop_all(const struct selection *s)
 {
     grd_drop(s->view);
     for (int64_t i = 0; i < s->n; i++)
         grd_drop(s->tensors[i]);
 }
 
-/* Reads or writes what was selected, on its own where that is much. */
+/* Reads or writes the selection, without the GIL if it has many elements. */
 static grd_tensor *run(grd_tensor *(*access)(const struct selection *s, grd_tensor *value), const struct selection *s, grd_tensor *value)
 {
     if (grd_numel(s->view) < PY_MUCH)
         return access(s, value);
-    hold(s);
+    keep_all(s);
     grd_keep(value);
     PyThreadState *state = py_begin_work();
     grd_tensor *result = access(s, value);
     py_end_work(state);
     grd_drop(value);
-    let_go(s);
+    drop_all(s);
     return result;
 }
 
-/* ---- Reading elements ----------------------------------------------------------------------------------------------------------------------- */
+/* ---- Reading elements -------------------------------------------------------------------------------------------- */
 
 static grd_tensor *get_named(const struct selection *s, grd_tensor *unused)
 {
@@ -366,10 +373,10 @@ PyObject *py_get_item(PyObject *self, PyObject *index)
     struct py_arguments arguments;
     struct selection s;
     grd_tensor *t = py_tensor_of(self);
-    if (PyLong_CheckExact(index) && PY_LIKELY(py_is_plain(self)) && grd_ndim(t) > 0) {
+    if (PyLong_CheckExact(index) && PY_LIKELY(py_is_exact_no_mode(self)) && grd_ndim(t) > 0) {
         struct item item;
         const grd_scope scope = grd_scope_open();
-        grd_tensor *result = read_number(index, &item) ? pick(t, 0, 0, item.v.number) : NULL;
+        grd_tensor *result = read_number(index, &item) ? select_at(t, 0, 0, item.v.number) : NULL;
         return PY_LIKELY(result != NULL) ? py_take(scope, result) : py_abandon(scope);
     }
     if (find_overloaded(self, index, NULL, &arguments))
@@ -379,13 +386,13 @@ PyObject *py_get_item(PyObject *self, PyObject *index)
         return py_abandon(scope);
     if (s.n > 0)
         return py_take(scope, run(get_named, &s, NULL));
-    /* x[...] is another tensor over the same elements. */
+    /* x[...] is a new tensor over the same elements, never x itself. */
     return py_take(scope, s.view != t ? s.view : grd_ndim(t) > 0 ? grd_slice(t) : grd_view(t, GRD_NO_DIMS));
 }
 
-/* ---- Writing elements ------------------------------------------------------------------------------------------------------------------------ */
+/* ---- Writing elements -------------------------------------------------------------------------------------------- */
 
-/* Sizes of 1 in front say nothing: x[0] = y takes a y of one row. */
+/* Drops leading dimensions of size 1 beyond ndim, so that x[0] = y accepts a `y` of one row. */
 static grd_tensor *without_leading_ones(grd_tensor *t, int64_t ndim)
 {
     const grd_dims sizes = grd_sizes(t);
@@ -395,7 +402,7 @@ static grd_tensor *without_leading_ones(grd_tensor *t, int64_t ndim)
     return ones > 0 ? grd_view(t, grd_dims_from(sizes.data + ones, sizes.n - ones)) : t;
 }
 
-/* True if the index is one mask over the whole view. */
+/* True if the index is one mask over all dimensions of the view. */
 static bool is_whole_mask(const struct selection *s)
 {
     if (s->n != 1 || grd_tensor_dtype(s->tensors[0]) != GRD_BOOL || grd_ndim(s->tensors[0]) != grd_ndim(s->view))
@@ -432,7 +439,7 @@ static bool refuse_value(const grd_tensor *t, PyObject *value)
     return false;
 }
 
-/* Numbers, tensors, arrays and sequences of these. */
+/* Writes a number, a tensor, an array or a sequence of these to the selection. */
 static bool put(grd_tensor *t, struct selection *s, PyObject *value)
 {
     grd_tensor *tensor = py_is_tensor(value) ? py_tensor_of(value) : NULL;

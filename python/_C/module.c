@@ -1,22 +1,17 @@
-/* The module gradus._C: every part adds its names. */
-#include "extension.h"
-#include "number.h"
+/* The module gradus._C: collects what the files add (tables.h). */
+#include "errors.h"
+#include "tables.h"
 
-PyMethodDef *py_tensor_tables[] = {py_tensor_override_methods, py_tensor_methods,  py_numpy_methods,
-                                   py_dlpack_methods,          py_storage_methods, py_subclass_methods,
-                                   py_tensor_autograd_methods, py_methods,         NULL};
-PyGetSetDef *py_tensor_property_tables[] = {py_tensor_properties, NULL};
-
-/* A function called after its module, as linalg_solve is, is found there without the module's name as well. False with an exception. */
+/* Adds a second name to functions whose name begins with that of the module: linalg.linalg_solve is also linalg.solve. False with an exception. */
 static bool add_short_names(PyObject *inner, const char *name, const PyMethodDef *functions)
 {
     const size_t n = strlen(name);
     for (; functions->ml_name != NULL; functions++) {
-        const char *whole = functions->ml_name;
-        if (strncmp(whole, name, n) != 0 || whole[n] != '_')
+        const char *full = functions->ml_name;
+        if (strncmp(full, name, n) != 0 || full[n] != '_')
             continue;
-        PyObject *function = PyObject_GetAttrString(inner, whole);
-        const bool ok = function != NULL && PyModule_AddObjectRef(inner, whole + n + 1, function) == 0;
+        PyObject *function = PyObject_GetAttrString(inner, full);
+        const bool ok = function != NULL && PyModule_AddObjectRef(inner, full + n + 1, function) == 0;
         Py_XDECREF(function);
         if (!ok)
             return false;
@@ -24,17 +19,17 @@ static bool add_short_names(PyObject *inner, const char *name, const PyMethodDef
     return true;
 }
 
-/* Adds a module inside this one, which can be imported by its whole name. */
-static bool add_inner(PyObject *module, const char *name, const char *whole_name, PyMethodDef *functions)
+/* Adds a submodule, which can be imported by its full name. */
+static bool add_inner(PyObject *module, const char *name, const char *full_name, PyMethodDef *functions)
 {
-    PyObject *inner = PyModule_New(whole_name);
+    PyObject *inner = PyModule_New(full_name);
     bool ok = inner != NULL && PyModule_AddFunctions(inner, functions) == 0 && add_short_names(inner, name, functions) &&
-              PyModule_AddObjectRef(module, name, inner) == 0 && PyDict_SetItemString(PyImport_GetModuleDict(), whole_name, inner) == 0;
+              PyModule_AddObjectRef(module, name, inner) == 0 && PyDict_SetItemString(PyImport_GetModuleDict(), full_name, inner) == 0;
     Py_XDECREF(inner);
     return ok;
 }
 
-/* Functions that PyTorch has in torch.nn.functional, torch.linalg, torch.special, torch.fft or torch.signal.windows alone. */
+/* Adds the submodules: functions that PyTorch has only in torch.nn.functional, torch.linalg, torch.special, torch.fft or torch.signal.windows. */
 static bool add_inner_modules(PyObject *module)
 {
     return add_inner(module, "nn", "gradus._C.nn", py_nn_functions) &&
@@ -42,6 +37,19 @@ static bool add_inner_modules(PyObject *module)
            add_inner(module, "special", "gradus._C.special", py_special_functions) &&
            add_inner(module, "fft", "gradus._C.fft", py_fft_functions) &&
            add_inner(module, "windows", "gradus._C.windows", py_windows_functions);
+}
+
+/* Adds the functions of files that add nothing else. */
+static bool add_functions(PyObject *module)
+{
+    PyMethodDef *const tables[] = {py_as_tensor_functions, py_legacy_functions,       py_buffer_functions,         py_numpy_functions,
+                                   py_dlpack_functions,    py_storage_functions,      py_shared_storage_functions, py_query_functions,
+                                   py_variadic_functions,  py_memory_stats_functions, py_hook_functions,           py_autocast_functions,
+                                   py_transform_functions};
+    for (size_t i = 0; i < sizeof tables / sizeof *tables; i++)
+        if (PyModule_AddFunctions(module, tables[i]) < 0)
+            return false;
+    return true;
 }
 
 static struct PyModuleDef definition = {
@@ -56,9 +64,11 @@ PyMODINIT_FUNC PyInit__C(void);
 
 PyMODINIT_FUNC PyInit__C(void)
 {
-    bool (*const parts[])(PyObject *) = {py_add_errors,    py_add_overrides, py_add_types,      py_add_tensor,
-                                         py_add_generator, py_add_autograd,  py_add_transforms, py_add_interop,
-                                         py_add_runtime,   py_add_nn_module, add_inner_modules, py_add_work};
+    static py_adder *const parts[] = {
+        py_add_errors,     py_add_overrides,  py_add_dtypes,   py_add_device,  py_add_size,           py_add_finfo,
+        py_add_tensor,     py_add_generator,  py_add_autograd, py_add_node,    py_add_custom_context, py_add_custom_function,
+        py_add_grad_modes, py_add_storage,    py_add_settings, py_add_plugins, py_add_safetensors,    py_add_nn_module,
+        add_functions,     add_inner_modules, py_add_work};
     py_functions_fill();
     py_nn_functions_fill();
     py_linalg_functions_fill();

@@ -1,15 +1,15 @@
-/* Calls and attributes of nn.Module without the interpreter between.
+/* Calls and attributes of nn.Module in C.
  *
- * Module.__call__ and Module.__getattr__ are written in Python and say what happens. _accelerate_module(cls, Module) puts the functions below into
- * the slots of a class that inherits both; they do the same where that is quick, and leave the rest to the methods. Assigning __call__ or
- * __getattr__ to a class later brings its slots back to the methods, as the interpreter does for any class. */
-#include "extension.h"
+ * Module.__call__ and Module.__getattr__ are written in Python and define the behaviour. _accelerate_module(cls, Module) puts the functions below
+ * into the slots of a class that inherits both methods. In the common cases these functions do the same; otherwise they call the methods. Assigning
+ * __call__ or __getattr__ to a class later resets its slots to the methods, as the interpreter does for any class. */
+#include "tables.h"
 
 enum { MEMBER_KINDS = 3, MAX_ARGUMENTS = 8 };
-static PyObject *members[MEMBER_KINDS]; /* the names of the dictionaries that __getattr__ looks into */
+static PyObject *members[MEMBER_KINDS]; /* the names of the dicts in which __getattr__ looks */
 static PyObject *name_of_hooked, *name_of_forward, *name_of_call, *name_of_getattr, *name_of_getattribute;
 
-/* A parameter, buffer or submodule, borrowed; NULL without an exception where there is none of the name. */
+/* Returns a parameter, buffer or submodule, borrowed; NULL, with no exception, if there is none of the name. */
 static PyObject *find_member(PyObject *dict, PyObject *name)
 {
     PyObject *found = NULL;
@@ -21,10 +21,11 @@ static PyObject *find_member(PyObject *dict, PyObject *name)
     return found;
 }
 
-/* Returns what object.__getattribute__ and then Module.__getattr__ find, without the exception between. */
+/* Returns what object.__getattribute__ and then Module.__getattr__ return, without raising AttributeError in between. */
 static PyObject *module_getattr(PyObject *self, PyObject *name)
 {
-    if (_PyType_Lookup(Py_TYPE(self), name) != NULL) { /* a method, a property, a class attribute, perhaps hidden by the instance's */
+    if (_PyType_Lookup(Py_TYPE(self), name) !=
+        NULL) { /* a class attribute, e.g. a method or property, which an instance attribute may hide */
         PyObject *found = PyObject_GenericGetAttr(self, name);
         if (found != NULL || !PyErr_ExceptionMatches(PyExc_AttributeError))
             return found;
@@ -53,8 +54,8 @@ static PyObject *call_positional(PyObject *function, PyObject *self, PyObject *a
     return PyObject_Vectorcall(function, all, (size_t)count + 1, NULL);
 }
 
-/* True if the instance, or else its class, says that there are no hooks, and forward is the class's. */
-static bool is_plain(PyObject *self, PyObject *dict)
+/* True if _hooked of the instance, or else of the class, is False and the instance has no `forward` of its own. Then a call is forward(*args). */
+static bool is_forward_only(PyObject *self, PyObject *dict)
 {
     PyObject *hooked = PyDict_GetItemWithError(dict, name_of_hooked);
     if (hooked == NULL && !PyErr_Occurred())
@@ -62,18 +63,18 @@ static bool is_plain(PyObject *self, PyObject *dict)
     return hooked == Py_False && PyDict_GetItemWithError(dict, name_of_forward) == NULL && !PyErr_Occurred();
 }
 
-/* forward(*args), where that is a plain function of the class and there are no hooks; Module.__call__ otherwise. */
+/* Calls the class's forward if the module has no hooks and forward is a Python function; otherwise calls Module.__call__. */
 static PyObject *module_call(PyObject *self, PyObject *args, PyObject *kwargs)
 {
     PyObject *dict = PyObject_GenericGetDict(self, NULL);
     if (dict == NULL)
         return NULL;
-    const bool plain = is_plain(self, dict);
+    const bool forward_only = is_forward_only(self, dict);
     Py_DECREF(dict);
     if (PyErr_Occurred())
         return NULL;
     PyObject *forward = _PyType_Lookup(Py_TYPE(self), name_of_forward);
-    if (plain && forward != NULL && PyFunction_Check(forward) && PyTuple_GET_SIZE(args) <= MAX_ARGUMENTS &&
+    if (forward_only && forward != NULL && PyFunction_Check(forward) && PyTuple_GET_SIZE(args) <= MAX_ARGUMENTS &&
         (kwargs == NULL || PyDict_GET_SIZE(kwargs) == 0)) {
         Py_INCREF(forward);
         PyObject *result = call_positional(forward, self, args);
@@ -86,7 +87,7 @@ static PyObject *module_call(PyObject *self, PyObject *args, PyObject *kwargs)
     return result;
 }
 
-/* True if a class has the method of its base. */
+/* True if a class inherits a method from its base. */
 static bool inherits(PyTypeObject *type, PyTypeObject *base, PyObject *name)
 {
     return _PyType_Lookup(type, name) == _PyType_Lookup(base, name);

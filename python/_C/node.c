@@ -1,17 +1,22 @@
-/* Objects of nodes: grad_fn and what lies below it.
+/* Objects of the graph's nodes: grad_fn and next_functions. What the garbage collector visits in a graph.
  *
- * A node has one object while somebody holds it: a table leads from nodes to objects. Each kind of node has a type of its own name, as
- * AddBackward0. The object of a custom function's node is its context, which the node owns (function.c). */
-#include "graph.h"
+ * A node has at most one object, which a hash table leads to. Each kind of node has a class named after it, e.g. AddBackward0. The object of a custom
+ * function's node is its ctx, which the node owns (custom_context.c). */
+#include "node.h"
+#include "errors.h"
+#include "gil.h"
+#include "hooks.h"
+#include "tables.h"
+#include "tensor_object.h"
 
 #include <structmember.h>
 
 PyTypeObject *py_node_type;
 
-/* ---- The table ------------------------------------------------------------------------------------------------------------ */
+/* ---- The table --------------------------------------------------------------------------------------------------- */
 enum { FIRST_PLACES = 64 };
 
-/* Chains of objects by node, under the lock of the interpreter. */
+/* A hash table with chains. The GIL guards it. */
 static struct {
     py_node **places;
     size_t count, capacity; /* a power of two */
@@ -67,11 +72,44 @@ static void take_out(const py_node *object)
     table.count--;
 }
 
-/* ---- Types by name ----------------------------------------------------------------------------------------------------------- */
-/* Borrowed. */
+/* ---- Python objects that a graph owns ---------------------------------------------------------------------------- */
+
+void py_release_context(void *context)
+{
+    if (!Py_IsInitialized())
+        return;
+    const PyGILState_STATE state = PyGILState_Ensure();
+    ((py_node *)context)->node = NULL;
+    Py_DECREF((PyObject *)context);
+    PyGILState_Release(state);
+}
+
+struct visitor {
+    visitproc visit;
+    void *arg;
+};
+
+static int visit_context(void *context, void (*release)(void *context), void *arg)
+{
+    const struct visitor *visitor = arg;
+    return release == py_release_object || release == py_release_context ? visitor->visit(context, visitor->arg) : 0;
+}
+
+int py_traverse_graph(grd_tensor *t, visitproc visit, void *arg)
+{
+    return grd_visit_contexts(t, visit_context, &(struct visitor){visit, arg});
+}
+
+int py_traverse_node(grd_node *node, visitproc visit, void *arg)
+{
+    return grd_node_visit_contexts(node, visit_context, &(struct visitor){visit, arg});
+}
+
+/* ---- Classes of nodes -------------------------------------------------------------------------------------------- */
+/* Returns the class of a node, borrowed; makes it on first use. */
 static PyTypeObject *type_of(const grd_node *node)
 {
-    static PyObject *types; /* by name */
+    static PyObject *types; /* classes by name */
     if (types == NULL && (types = PyDict_New()) == NULL)
         return NULL;
     PyObject *name = PyUnicode_FromString(grd_node_name(node));
@@ -89,7 +127,7 @@ static PyTypeObject *type_of(const grd_node *node)
     return (PyTypeObject *)type;
 }
 
-PyObject *py_node_object(grd_node *node)
+static PyObject *node_object(grd_node *node)
 {
     if (node == NULL)
         Py_RETURN_NONE;
@@ -115,12 +153,12 @@ PyObject *py_node_of(grd_tensor *t)
 {
     const grd_scope scope = grd_scope_open();
     grd_node *node = grd_grad_fn(t);
-    PyObject *object = PY_LIKELY(grd_ok()) ? py_node_object(node) : py_raise();
+    PyObject *object = PY_LIKELY(grd_ok()) ? node_object(node) : py_raise();
     grd_scope_close(scope);
     return object;
 }
 
-/* ---- The type ---------------------------------------------------------------------------------------------------------------------- */
+/* ---- The type ---------------------------------------------------------------------------------------------------- */
 static int node_traverse(PyObject *object, visitproc visit, void *arg)
 {
     const py_node *self = (const py_node *)object;
@@ -156,7 +194,7 @@ static PyObject *node_repr(PyObject *self)
     return PyUnicode_FromFormat("<%s object at %p>", py_class_name(self), self);
 }
 
-/* The node, or NULL with RuntimeError when a context outlived it. */
+/* Returns the node of an object. NULL with RuntimeError if the object is a ctx whose node has been freed. */
 static grd_node *node_of(PyObject *self, const char *attribute)
 {
     grd_node *node = ((py_node *)self)->node;
@@ -173,7 +211,7 @@ static PyObject *node_name(PyObject *self, PyObject *nothing)
     return PyUnicode_FromFormat("%s%s", is_operator ? "" : "torch::autograd::", name);
 }
 
-/* Tensors and None for the outputs of a node. False with TypeError. */
+/* Reads tensors and None, one for each output of a node. False with TypeError. */
 static bool read_gradients(PyObject *args, grd_tensor **ret_grads)
 {
     for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(args); i++) {
@@ -196,7 +234,7 @@ static PyObject *run_on(grd_node *node, grd_tensor *const *grads, int n, grd_ten
     return py_take_tuple(scope, grd_tensors_from(results, ok ? nresults : 0));
 }
 
-/* grad_fn(*grad_outputs): what the node makes of them. */
+/* grad_fn(*grad_outputs): runs the node. */
 static PyObject *node_call(PyObject *self, PyObject *args, PyObject *names)
 {
     grd_node *node = ((py_node *)self)->node;
@@ -223,7 +261,7 @@ static PyObject *get_next_functions(PyObject *self, void *nothing)
     PyObject *result = PyTuple_New(n);
     for (int i = 0; result != NULL && i < n; i++) {
         int output = 0;
-        PyObject *next = py_node_object(grd_node_edge(node, i, &output));
+        PyObject *next = node_object(grd_node_edge(node, i, &output));
         PyObject *pair = next != NULL ? Py_BuildValue("(Ni)", next, output) : NULL;
         if (pair == NULL)
             Py_CLEAR(result);
@@ -253,7 +291,7 @@ static PyObject *get_variable(PyObject *self, void *nothing)
     return py_wrap(variable);
 }
 
-/* The node of which a tensor's gradient is an output, and the number of the output. */
+/* _gradient_edge(tensor): the node that the gradient of a tensor goes to, and the number of the node's output that the tensor is. */
 static PyObject *gradient_edge(PyObject *module, PyObject *tensor)
 {
     (void)module;
@@ -264,20 +302,32 @@ static PyObject *gradient_edge(PyObject *module, PyObject *tensor)
     int output = 0;
     const grd_scope scope = grd_scope_open();
     grd_node *node = grd_gradient_edge(py_tensor_of(tensor), &output);
-    PyObject *object = node != NULL ? py_node_object(node) : py_raise();
+    PyObject *object = node != NULL ? node_object(node) : py_raise();
     grd_scope_close(scope);
     return object != NULL ? Py_BuildValue("(Ni)", object, output) : NULL;
 }
 
+static PyObject *node_register_hook(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names)
+{
+    return py_hook_node(((py_node *)self)->node, false, args, nargs, names);
+}
+
+static PyObject *node_register_prehook(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names)
+{
+    return py_hook_node(((py_node *)self)->node, true, args, nargs, names);
+}
+
 static PyMethodDef node_methods[] = {
     {"name", node_name, METH_NOARGS, PyDoc_STR("name($self)\n--\n\nThe name of the node: 'AddBackward0'.")},
-    {"register_hook", (PyCFunction)(void (*)(void))py_node_register_hook, METH_FASTCALL | METH_KEYWORDS,
-     PyDoc_STR("register_hook($self, /, fn)\n--\n\n"
-               "Calls fn(grad_inputs, grad_outputs) after the node ran; a tuple it returns replaces grad_inputs. Returns a handle with "
-               "remove().")},
-    {"register_prehook", (PyCFunction)(void (*)(void))py_node_register_prehook, METH_FASTCALL | METH_KEYWORDS,
-     PyDoc_STR("register_prehook($self, /, fn)\n--\n\n"
-               "Calls fn(grad_outputs) before the node runs; a tuple it returns replaces grad_outputs. Returns a handle with remove().")},
+    PY_ENTRY(
+        "register_hook", node_register_hook,
+        PyDoc_STR("register_hook($self, /, fn)\n--\n\n"
+                  "Calls fn(grad_inputs, grad_outputs) after the node ran; a tuple it returns replaces grad_inputs. Returns a handle with "
+                  "remove().")),
+    PY_ENTRY("register_prehook", node_register_prehook,
+             PyDoc_STR(
+                 "register_prehook($self, /, fn)\n--\n\n"
+                 "Calls fn(grad_outputs) before the node runs; a tuple it returns replaces grad_outputs. Returns a handle with remove().")),
     {0},
 };
 

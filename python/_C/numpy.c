@@ -1,12 +1,16 @@
-/* NumPy both ways, over its array interface and the buffer protocol: the module is imported only when the user asks for an array. */
-#include "interop.h"
-#include "methods.h"
+/* NumPy in both directions, by its array interface and the buffer protocol. numpy is imported only when the user asks for an array. */
+#include "buffer.h"
+#include "dtype.h"
+#include "errors.h"
+#include "override.h"
+#include "parse.h"
+#include "tables.h"
 #include "gradus/ops/detach.h"
 #include "gradus/ops/resolve_conj.h"
 #include "gradus/ops/resolve_neg.h"
 #include "gradus/ops/to.h"
 
-/* The attribute of numpy, or NULL with ImportError. */
+/* Returns an attribute of numpy; NULL with ImportError. */
 static PyObject *numpy_attribute(const char *name)
 {
     PyObject *numpy = PyImport_ImportModule("numpy"), *attribute = numpy != NULL ? PyObject_GetAttrString(numpy, name) : NULL;
@@ -14,7 +18,7 @@ static PyObject *numpy_attribute(const char *name)
     return attribute;
 }
 
-/* True if the object is an ndarray: then numpy has been imported. */
+/* 1 if the object is an ndarray, 0 if not, -1 with an exception. If numpy has not been imported the object is none. */
 static int is_ndarray(PyObject *object)
 {
     PyObject *numpy = PyDict_GetItemString(PyImport_GetModuleDict(), "numpy");
@@ -41,7 +45,7 @@ static PyObject *from_numpy(PyObject *module, PyObject *object)
     return py_take(scope, t);
 }
 
-/* ---- Arrays of tensors ------------------------------------------------------------------------------------------------------------------------- */
+/* ---- Tensor to array --------------------------------------------------------------------------------------------- */
 
 static bool can_be_array(const grd_tensor *t)
 {
@@ -64,10 +68,10 @@ static bool can_be_array(const grd_tensor *t)
     return false;
 }
 
-/* An array over the memory of a tensor without history, which it keeps alive through a memoryview. */
+/* Returns an array over the memory of a tensor that needs no gradient. The array keeps the tensor alive by a memoryview. */
 static PyObject *array_over(PyObject *object)
 {
-    static PyObject *asarray; /* kept once it has been found */
+    static PyObject *asarray; /* imported once */
     if (asarray == NULL && (asarray = numpy_attribute("asarray")) == NULL)
         return NULL;
     PyObject *view = PyMemoryView_FromObject(object);
@@ -76,13 +80,13 @@ static PyObject *array_over(PyObject *object)
     return array;
 }
 
-/* The array of a tensor without its history, on the cpu. */
+/* Returns an array of the elements, detached and on the cpu; copies if needed. */
 static PyObject *forced_array_of(PyObject *self)
 {
     const grd_scope scope = grd_scope_open();
-    PyObject *plain = py_take(scope, grd_resolve_neg(grd_resolve_conj(grd_to(grd_detach(py_tensor_of(self)), .device = GRD_CPU))));
-    PyObject *array = plain != NULL && can_be_array(py_tensor_of(plain)) ? array_over(plain) : NULL;
-    Py_XDECREF(plain);
+    PyObject *detached = py_take(scope, grd_resolve_neg(grd_resolve_conj(grd_to(grd_detach(py_tensor_of(self)), .device = GRD_CPU))));
+    PyObject *array = detached != NULL && can_be_array(py_tensor_of(detached)) ? array_over(detached) : NULL;
+    Py_XDECREF(detached);
     return array;
 }
 
@@ -93,23 +97,26 @@ static PyObject *array_of(PyObject *self)
     return grd_requires_grad(py_tensor_of(self)) ? forced_array_of(self) : array_over(self);
 }
 
+static const struct py_param numpy_params[] = {{"force", GRD_KIND_BOOL, PY_OPTIONAL | PY_KEYWORD, "False"}};
+static const struct py_signature numpy_signature = {.params = numpy_params, .nparams = 1, .positional = 0};
+static const struct py_function numpy_function = {.name = "numpy", .signatures = &numpy_signature, .nsignatures = 1};
+
 static PyObject *tensor_numpy(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names)
 {
     if (PY_UNLIKELY(py_is_overloaded(self)))
         return py_override(self, "numpy", args, nargs, names);
-    static const char *const parameters[] = {"force", NULL};
-    static const struct py_simple function = {"numpy", parameters, 0, 0};
-    PyObject *given[PY_SIMPLE_MAX];
-    bool force = false;
-    if (!py_arrange(&function, args, nargs, names, given) || !py_bool_argument("numpy", "force", given[0], &force))
+    struct py_arguments arguments;
+    if (!py_parse(&numpy_function, NULL, args, nargs, names, &arguments))
         return NULL;
+    const bool force = py_bool_or(&arguments, 0, false);
+    py_arguments_done(&arguments);
     return force ? forced_array_of(self) : array_of(self);
 }
 
-/* numpy.array(array, dtype=dtype, copy=copy); without copy, numpy.asarray(array, dtype=dtype). */
+/* Returns numpy.array(array, dtype=dtype, copy=copy), or numpy.asarray(array, dtype=dtype) if copy is not given. */
 static PyObject *converted_array(PyObject *array, PyObject *dtype, PyObject *copy)
 {
-    const bool decides = copy != NULL && copy != Py_None;
+    const bool decides = py_is_given(copy);
     PyObject *make = numpy_attribute(decides ? "array" : "asarray"), *args = PyTuple_Pack(1, array), *options = PyDict_New(),
              *result = NULL;
     if (make != NULL && args != NULL && options != NULL && (dtype == NULL || PyDict_SetItemString(options, "dtype", dtype) == 0) &&
@@ -121,22 +128,31 @@ static PyObject *converted_array(PyObject *array, PyObject *dtype, PyObject *cop
     return result;
 }
 
+static const struct py_param array_params[] = {
+    {"dtype", PY_KIND_OBJECT, PY_OPTIONAL | PY_NONE, "None"},
+    {"copy", PY_KIND_OBJECT, PY_OPTIONAL | PY_NONE, "None"},
+};
+static const struct py_signature array_signature = {.params = array_params, .nparams = 2, .positional = 2};
+static const struct py_function array_function = {.name = "__array__", .signatures = &array_signature, .nsignatures = 1};
+
 static PyObject *tensor_array(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names)
 {
     if (PY_UNLIKELY(py_is_overloaded(self)))
         return py_override(self, "__array__", args, nargs, names);
-    static const char *const parameters[] = {"dtype", "copy", NULL};
-    static const struct py_simple function = {"__array__", parameters, 2, 0};
-    PyObject *given[PY_SIMPLE_MAX];
-    PyObject *array = py_arrange(&function, args, nargs, names, given) ? array_of(self) : NULL;
-    if (array == NULL || (given[0] == NULL && given[1] == NULL))
+    struct py_arguments arguments;
+    if (!py_parse(&array_function, NULL, args, nargs, names, &arguments))
+        return NULL;
+    PyObject *dtype = arguments.objects[0], *copy = arguments.objects[1];
+    py_arguments_done(&arguments);
+    PyObject *array = array_of(self);
+    if (array == NULL || (dtype == NULL && copy == NULL))
         return array;
-    PyObject *result = converted_array(array, given[0], given[1]);
+    PyObject *result = converted_array(array, dtype, copy);
     Py_DECREF(array);
     return result;
 }
 
-/* __array_wrap__(array, context=None, return_scalar=False): the result of a function of NumPy over a tensor is a tensor. */
+/* __array_wrap__(array, context=None, return_scalar=False): makes the result of a NumPy function over a tensor a tensor. */
 static PyObject *tensor_array_wrap(PyObject *self, PyObject *const *args, Py_ssize_t nargs)
 {
     if (PY_UNLIKELY(py_is_overloaded(self)))
@@ -154,10 +170,10 @@ PyMethodDef py_numpy_functions[] = {
 };
 
 PyMethodDef py_numpy_methods[] = {
-    {"numpy", (PyCFunction)(void (*)(void))tensor_numpy, METH_FASTCALL | METH_KEYWORDS,
-     "numpy($self, *, force=False)\n--\n\n"
-     "An array over the memory of the tensor. force: whatever it takes, a copy to the cpu and leaving the history behind."},
-    {"__array__", (PyCFunction)(void (*)(void))tensor_array, METH_FASTCALL | METH_KEYWORDS, NULL},
+    PY_ENTRY("numpy", tensor_numpy,
+             "numpy($self, *, force=False)\n--\n\n"
+             "An array over the memory of the tensor. force: whatever it takes, a copy to the cpu and leaving the history behind."),
+    PY_ENTRY("__array__", tensor_array, NULL),
     {"__array_wrap__", (PyCFunction)(void (*)(void))tensor_array_wrap, METH_FASTCALL, NULL},
     {0},
 };

@@ -1,19 +1,21 @@
 /* __torch_function__: classes that take over the calls in which their objects are arguments, and modes that take over all calls of a thread.
  *
- * A subclass of Tensor inherits Tensor's own, which calls the function for plain Tensors and gives its results the class of the subclass.
- * Parameter has the disabled one: it costs nothing and gives plain Tensors. A mode is asked before the classes, the innermost first; while it runs,
- * the next one further out is the innermost. */
-#include "extension.h"
+ * A subclass of Tensor inherits Tensor.__torch_function__, which runs the function with subclasses treated as Tensor and gives the results the
+ * subclass. Parameter has the disabled __torch_function__: its calls are not taken over and their results are Tensors. Modes are asked before
+ * classes, the innermost mode first. While a mode runs, it is off the stack, so the next outer mode is the innermost. */
+#include "override.h"
+#include "errors.h"
+#include "tables.h"
+#include "vectorcall.h"
 
 static PyObject *name_of_override, *disabled_override;
-PyTypeObject *py_plain_type;
-static int64_t modes_of_all; /* How many modes the stacks of all threads have. It is written with the GIL held. */
+PyTypeObject *py_exact_type_no_mode;
+static int64_t modes_of_all; /* the number of modes on the stacks of all threads; written with the GIL held */
 
 enum state { ENABLED, NO_SUBCLASSES, NOTHING };
-static _Thread_local enum state state; /* NO_SUBCLASSES: subclasses are plain Tensors; NOTHING: modes are not asked, either */
-static _Thread_local PyObject
-    *called; /* borrowed: the function that Tensor.__torch_function__ calls for plain Tensors; NULL if there is none */
-static _Thread_local PyObject *modes; /* a list, the innermost last; NULL if there is none */
+static _Thread_local enum state state; /* NO_SUBCLASSES: subclasses are treated as Tensor; NOTHING: modes are not asked, either */
+static _Thread_local PyObject *called; /* borrowed: the function that Tensor.__torch_function__ is running; NULL: none */
+static _Thread_local PyObject *modes;  /* a list, the innermost last; NULL: empty */
 
 bool py_has_override(PyObject *object)
 {
@@ -25,15 +27,15 @@ bool py_has_override(PyObject *object)
 
 bool py_is_mode_active(void)
 {
-    return PY_UNLIKELY(py_plain_type == NULL) && modes != NULL && PyList_GET_SIZE(modes) > 0 && state != NOTHING;
+    return PY_UNLIKELY(py_exact_type_no_mode == NULL) && modes != NULL && PyList_GET_SIZE(modes) > 0 && state != NOTHING;
 }
 
 bool py_is_overloaded(PyObject *object)
 {
-    return !py_is_plain(object) && (py_has_override(object) || (py_is_mode_active() && py_is_tensor(object)));
+    return !py_is_exact_no_mode(object) && (py_has_override(object) || (py_is_mode_active() && py_is_tensor(object)));
 }
 
-/* The function as users see it; one whose name begins with an underscore as the package sees it. */
+/* Returns the function object as users see it. A name that begins with an underscore is in gradus._C only. */
 static PyObject *public_function(const struct py_function *function)
 {
     static const char *const modules[] = {[PY_NN] = "gradus._C.nn",
@@ -48,27 +50,7 @@ static PyObject *public_function(const struct py_function *function)
     return found;
 }
 
-static PyObject *positional(PyObject *self, PyObject *const *args, Py_ssize_t nargs)
-{
-    const int shift = self != NULL;
-    PyObject *tuple = PyTuple_New(nargs + shift);
-    if (tuple != NULL && shift)
-        PyTuple_SET_ITEM(tuple, 0, Py_NewRef(self));
-    for (Py_ssize_t i = 0; tuple != NULL && i < nargs; i++)
-        PyTuple_SET_ITEM(tuple, i + shift, Py_NewRef(args[i]));
-    return tuple;
-}
-
-static PyObject *keywords(PyObject *const *values, PyObject *names)
-{
-    PyObject *dict = PyDict_New();
-    for (Py_ssize_t i = 0; dict != NULL && names != NULL && i < PyTuple_GET_SIZE(names); i++)
-        if (PyDict_SetItem(dict, PyTuple_GET_ITEM(names, i), values[i]) < 0)
-            Py_CLEAR(dict);
-    return dict;
-}
-
-/* Subclasses come before their bases; among the rest the first given is asked first. */
+/* Sorts the overloaded arguments: subclasses before their bases, otherwise in the order of the call. */
 static void order(struct py_arguments *arguments)
 {
     for (int i = 1; i < arguments->noverloaded; i++)
@@ -83,12 +65,12 @@ static void order(struct py_arguments *arguments)
         }
 }
 
-/* ---- Modes ---------------------------------------------------------------------------------------------------------------------- */
+/* ---- Modes ------------------------------------------------------------------------------------------------------- */
 
 static void count_modes(int change)
 {
     modes_of_all += change;
-    py_plain_type = modes_of_all > 0 ? NULL : py_tensor_type;
+    py_exact_type_no_mode = modes_of_all > 0 ? NULL : py_tensor_type;
 }
 
 static bool push_mode(PyObject *mode)
@@ -101,7 +83,7 @@ static bool push_mode(PyObject *mode)
     return true;
 }
 
-/* The innermost mode, which leaves the stack. */
+/* Removes the innermost mode from the stack and returns it. */
 static PyObject *pop_mode(void)
 {
     const Py_ssize_t n = modes == NULL ? 0 : PyList_GET_SIZE(modes);
@@ -114,11 +96,11 @@ static PyObject *pop_mode(void)
     }
     count_modes(-1);
     if (n == 1)
-        Py_CLEAR(modes); /* so that a thread that ends leaves nothing */
+        Py_CLEAR(modes); /* so that nothing is left when a thread ends */
     return mode;
 }
 
-/* Asks a mode, without it on the stack. */
+/* Calls __torch_function__ of a mode, which is off the stack meanwhile. */
 static PyObject *ask_mode(PyObject *mode, PyObject *public, PyObject *types, PyObject *args, PyObject *kwargs)
 {
     PyObject *popped = pop_mode();
@@ -163,7 +145,7 @@ PyObject *py_call_override(const char *name, PyObject *public, PyObject *const *
     return result;
 }
 
-/* ---- Calls ---------------------------------------------------------------------------------------------------------------------- */
+/* ---- Calls ------------------------------------------------------------------------------------------------------- */
 
 void py_note_overloaded(PyObject *object, struct py_arguments *arguments)
 {
@@ -181,8 +163,8 @@ PyObject *py_call_overloaded(const struct py_function *function, struct py_argum
         return NULL;
     order(arguments);
     PyObject *public = public_function(function);
-    PyObject *tuple = public == NULL ? NULL : positional(self, args, nargs);
-    PyObject *dict = tuple == NULL ? NULL : keywords(args + nargs, names);
+    PyObject *tuple = public == NULL ? NULL : py_pack_positional(self, args, nargs);
+    PyObject *dict = tuple == NULL ? NULL : py_pack_keywords(args + nargs, names);
     PyObject *result =
         dict == NULL ? NULL : py_call_override(function->name, public, arguments->overloaded, arguments->noverloaded, tuple, dict);
     Py_XDECREF(dict);
@@ -207,10 +189,10 @@ PyObject *py_override(PyObject *self, const char *name, PyObject *const *args, P
     return py_call_overloaded(&method, &arguments, self, args, nargs, names);
 }
 
-/* ---- The two __torch_function__ that the module offers ---------------------------------------------------------------------- */
+/* ---- Tensor.__torch_function__ and the disabled one -------------------------------------------------------------- */
 
-/* The __torch_function__ of classes that want none: inside of the function subclasses are plain Tensors. */
-static PyObject *disabled(PyObject *self, PyObject *args)
+/* The disabled __torch_function__, for classes that want none: runs the function with subclasses treated as Tensor. */
+static PyObject *disabled_torch_function(PyObject *self, PyObject *args)
 {
     (void)self;
     PyObject *function, *types, *tuple = NULL, *dict = NULL;
@@ -228,11 +210,11 @@ static PyObject *disabled(PyObject *self, PyObject *args)
     return result;
 }
 
-static PyMethodDef disabled_method = {
-    "_disabled_torch_function_impl", disabled, METH_VARARGS,
-    "The __torch_function__ of a class that wants none: calls of the library treat it as a plain Tensor."};
+static PyMethodDef disabled_method = {"_disabled_torch_function_impl", disabled_torch_function, METH_VARARGS,
+                                      "The __torch_function__ of a class that wants none: calls of the library treat it as a Tensor."};
 
-/* A result of the class: one that nobody else has becomes it, another gets an alias. */
+/* Gives a result the class: an exact Tensor with no other reference changes its class; any other tensor gets an alias of the class. Takes over the
+ * reference. */
 static PyObject *as_class(PyObject *result, PyObject *class)
 {
     if (PyTuple_CheckExact(result) || PyList_CheckExact(result)) {
@@ -264,8 +246,8 @@ static PyObject *as_class(PyObject *result, PyObject *class)
     return alias;
 }
 
-/* The result of a function of PyTorch's for plain Tensors. To it every Tensor of ours is of a foreign class, so that it asks Tensor.__torch_function__
- * again from inside of the call; the function of that name here answers. */
+/* Runs a function of PyTorch's own package. PyTorch does not know this Tensor and calls its __torch_function__ again for the same function, which
+ * would never end. So the function of the same name in this package is called instead. */
 static PyObject *call_counterpart(PyObject *function, PyObject *tuple, PyObject *dict)
 {
     PyObject *overrides = PyImport_ImportModule("gradus.overrides");
@@ -278,8 +260,8 @@ static PyObject *call_counterpart(PyObject *function, PyObject *tuple, PyObject 
     return result;
 }
 
-/* Tensor.__torch_function__ */
-static PyObject *inherited(PyObject *class, PyObject *args)
+/* Tensor.__torch_function__. */
+static PyObject *tensor_torch_function(PyObject *class, PyObject *args)
 {
     PyObject *function, *types, *tuple = NULL, *dict = NULL;
     if (!PyArg_ParseTuple(args, "OO|OO", &function, &types, &tuple, &dict))
@@ -301,20 +283,20 @@ static PyObject *inherited(PyObject *class, PyObject *args)
         return call_counterpart(function, tuple, dict);
     PyObject *const before = called;
     called = function;
-    PyObject *result = disabled(NULL, args);
+    PyObject *result = disabled_torch_function(NULL, args);
     called = before;
     return result == NULL ? NULL : as_class(result, class);
 }
 
 PyMethodDef py_tensor_override_methods[] = {
-    {"__torch_function__", inherited, METH_VARARGS | METH_CLASS,
-     "Calls the function for plain Tensors; its results are of the class of the subclass."},
+    {"__torch_function__", tensor_torch_function, METH_VARARGS | METH_CLASS,
+     "Calls the function with subclasses treated as Tensor; its results are of the class of the subclass."},
     {0},
 };
 
-/* ---- Switching off ---------------------------------------------------------------------------------------------------------------- */
+/* ---- DisableTorchFunction ---------------------------------------------------------------------------------------- */
 
-/* A context manager inside of which subclasses, or modes as well, do not take over calls. */
+/* A context manager inside of which subclasses, or subclasses and modes, do not take over calls. */
 struct guard {
     PyObject_HEAD enum state inside, before;
 };
@@ -356,19 +338,19 @@ static PyMethodDef guard_methods[] = {
     {"__enter__", enter_guard, METH_NOARGS, "Switches off."}, {"__exit__", exit_guard, METH_VARARGS, "Switches on again."}, {0}};
 static PyType_Slot without_subclasses_slots[] = {{Py_tp_new, new_without_subclasses},
                                                  {Py_tp_methods, guard_methods},
-                                                 {Py_tp_doc, "Inside of a with block subclasses of Tensor count as plain Tensors."},
+                                                 {Py_tp_doc, "Inside of a with block subclasses of Tensor are treated as Tensor."},
                                                  {0}};
 static PyType_Slot without_anything_slots[] = {
     {Py_tp_new, new_without_anything},
     {Py_tp_methods, guard_methods},
-    {Py_tp_doc, "Inside of a with block subclasses of Tensor count as plain Tensors, and modes are not asked."},
+    {Py_tp_doc, "Inside of a with block subclasses of Tensor are treated as Tensor, and modes are not asked."},
     {0}};
 static PyType_Spec without_subclasses = {"gradus._C.DisableTorchFunctionSubclass", sizeof(struct guard), 0, Py_TPFLAGS_DEFAULT,
                                          without_subclasses_slots};
 static PyType_Spec without_anything = {"gradus._C.DisableTorchFunction", sizeof(struct guard), 0, Py_TPFLAGS_DEFAULT,
                                        without_anything_slots};
 
-/* ---- The stack of modes, for Python ----------------------------------------------------------------------------------------------- */
+/* ---- The stack of modes, for Python ------------------------------------------------------------------------------ */
 
 static PyObject *push(PyObject *Py_UNUSED(module), PyObject *mode)
 {
@@ -385,7 +367,7 @@ static PyObject *stack(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(none))
     return modes == NULL ? PyList_New(0) : PyList_GetSlice(modes, 0, PyList_GET_SIZE(modes));
 }
 
-/* The arguments that overload a call, and plain Tensors, subclasses first, one of each class. */
+/* _overloaded_among(args): the arguments with a __torch_function__, and exact Tensors, one of each class, subclasses first. */
 static PyObject *overloaded_among(PyObject *Py_UNUSED(module), PyObject *given)
 {
     PyObject *items = PySequence_Fast(given, "expected a sequence of arguments");
@@ -436,7 +418,7 @@ static PyMethodDef functions[] = {
     {"_torch_function_stack", stack, METH_NOARGS, "The modes of this thread, the innermost last."},
     {"_has_torch_function", has_override, METH_O, "True if a mode is active, or the class of one of the arguments takes calls over."},
     {"_overloaded_among", overloaded_among, METH_O,
-     "The arguments whose classes take a call over, and plain Tensors, in the order they are asked."},
+     "The arguments whose classes take a call over, and Tensors, in the order they are asked."},
     {"_call_override", call_override, METH_VARARGS,
      "_call_override(function, overloaded, args, kwargs): asks the mode and the overloaded arguments."},
     {0},

@@ -1,10 +1,14 @@
-/* The argument parser: one for all functions, driven by tables.
+/* The argument parser, driven by tables of signatures (parse.h).
  *
- * Signatures are tried in order. An argument that is not of its parameter's kind means that the signature does not fit; what is of the kind
- * and cannot be converted (an integer beyond 64 bits) is an exception at once. Only when nothing fits is it asked why. */
-#include "extension.h"
-
-#include <string.h>
+ * Signatures are tried in order. A signature does not fit if an argument is not of its parameter's kind. An argument that is of the kind but cannot
+ * be converted (an integer beyond 64 bits) is an error at once. Only if no signature fits is the reason determined, for the message. */
+#include "parse.h"
+#include "device.h"
+#include "dtype.h"
+#include "errors.h"
+#include "generator.h"
+#include "override.h"
+#include "scalar.h"
 
 enum match { MATCH_NO, MATCH_YES, MATCH_ERROR };
 
@@ -13,14 +17,14 @@ static inline enum match as_match(int known)
     return known < 0 ? MATCH_ERROR : known ? MATCH_YES : MATCH_NO;
 }
 
-/* ---- Lists -------------------------------------------------------------------------------------------------------------- */
+/* ---- Lists ------------------------------------------------------------------------------------------------------- */
 
 struct block {
     struct block *next;
     _Alignas(16) char data[];
 };
 
-/* Memory until py_arguments_done. */
+/* Returns memory that py_arguments_done frees. */
 static void *allocate(struct py_arguments *arguments, size_t size)
 {
     struct block *block = PyMem_Malloc(sizeof *block + size);
@@ -52,7 +56,8 @@ static int64_t *ints(struct py_arguments *arguments, Py_ssize_t n)
     return allocate(arguments, (size_t)n * sizeof(int64_t));
 }
 
-/* As in PyTorch the first element says whether this is a list of integers: another one that is none is an error, and may be a bool. */
+/* Converts a list of integers. As in PyTorch the first element decides whether the signature fits; a later element that is no integer is an error,
+ * and may be a bool. */
 static enum match convert_ints(const struct py_param *param, PyObject *const *items, Py_ssize_t n, struct py_arguments *arguments,
                                grd_value *ret_value)
 {
@@ -71,7 +76,7 @@ static enum match convert_ints(const struct py_param *param, PyObject *const *it
     return MATCH_YES;
 }
 
-/* A tuple or list, or one integer for a list of one. */
+/* Converts a tuple or list of integers, or one integer as a list of one. */
 static enum match convert_dims(const struct py_param *param, PyObject *object, struct py_arguments *arguments, grd_value *ret_value)
 {
     if (PyTuple_Check(object) || PyList_Check(object))
@@ -79,11 +84,11 @@ static enum match convert_dims(const struct py_param *param, PyObject *object, s
     return convert_ints(param, &object, 1, arguments, ret_value);
 }
 
-/* ---- Tensors ------------------------------------------------------------------------------------------------------------- */
+/* ---- Tensors ----------------------------------------------------------------------------------------------------- */
 
 static enum match convert_float(PyObject *object, grd_value *ret_value)
 {
-    if (PyLong_CheckExact(object)) { /* also beyond the range of integers */
+    if (PyLong_CheckExact(object)) { /* may be beyond int64 */
         ret_value->v.number = PyLong_AsDouble(object);
         return as_match(ret_value->v.number == -1 && PyErr_Occurred() ? -1 : 1);
     }
@@ -95,7 +100,7 @@ static enum match convert_float(PyObject *object, grd_value *ret_value)
     return MATCH_YES;
 }
 
-/* A tuple or list of real numbers as a tensor of float64. */
+/* Converts a tuple or list of real numbers to a float64 tensor. */
 static enum match convert_numbers(PyObject *object, struct py_arguments *arguments, grd_tensor **ret_tensor)
 {
     const Py_ssize_t n = PySequence_Fast_GET_SIZE(object);
@@ -118,7 +123,7 @@ static enum match convert_tensor(PyObject *object, int flags, struct py_argument
         *ret_tensor = py_tensor_of(object);
         return MATCH_YES;
     }
-    if (py_has_override(object)) { /* it counts as a tensor; the operator is not called then */
+    if (py_has_override(object)) { /* counts as a tensor; the operator is not called in this case */
         py_note_overloaded(object, arguments);
         return MATCH_YES;
     }
@@ -135,7 +140,7 @@ static enum match convert_tensor(PyObject *object, int flags, struct py_argument
     return as_match(known);
 }
 
-static enum match convert_tensors(PyObject *object, bool none, struct py_arguments *arguments, grd_value *ret_value)
+static enum match convert_tensors(PyObject *object, struct py_arguments *arguments, grd_value *ret_value)
 {
     if (!PyTuple_Check(object) && !PyList_Check(object))
         return MATCH_NO;
@@ -144,9 +149,7 @@ static enum match convert_tensors(PyObject *object, bool none, struct py_argumen
     if (data == NULL)
         return MATCH_ERROR;
     for (Py_ssize_t i = 0; i < n; i++) {
-        PyObject *item = PySequence_Fast_GET_ITEM(object, i);
-        data[i] = NULL;
-        enum match match = none && item == Py_None ? MATCH_YES : convert_tensor(item, 0, arguments, &data[i]);
+        enum match match = convert_tensor(PySequence_Fast_GET_ITEM(object, i), 0, arguments, &data[i]);
         if (match != MATCH_YES)
             return match;
     }
@@ -155,7 +158,7 @@ static enum match convert_tensors(PyObject *object, bool none, struct py_argumen
     return MATCH_YES;
 }
 
-/* ---- Other kinds ------------------------------------------------------------------------------------------------------------ */
+/* ---- Other kinds ------------------------------------------------------------------------------------------------- */
 
 static enum match convert_string(PyObject *object, grd_value *ret_value)
 {
@@ -183,7 +186,7 @@ static enum match check_sparse_grad(PyObject *object)
     return object == Py_False ? MATCH_YES : object == Py_True ? MATCH_ERROR : MATCH_NO;
 }
 
-/* Any object is true or false, as for an `if` of Python. */
+/* Reads the truth value of any object. */
 static enum match check_inplace(PyObject *object, struct py_arguments *arguments)
 {
     const int truth = PyObject_IsTrue(object);
@@ -221,7 +224,7 @@ static enum match convert_outs(PyObject *const *items, Py_ssize_t n, struct py_a
     return match;
 }
 
-/* A number, or where the parameter takes them a 0-d tensor's value. */
+/* Converts a number, or the value of a 0-d tensor if the parameter allows that. */
 static enum match convert_scalar(const struct py_param *param, PyObject *object, const struct py_arguments *arguments,
                                  grd_scalar *ret_scalar)
 {
@@ -249,7 +252,7 @@ static enum match convert(const struct py_param *param, PyObject *object, struct
     case GRD_KIND_TENSOR:
         return convert_tensor(object, param->flags, arguments, &value->v.tensor);
     case GRD_KIND_TENSORS:
-        return convert_tensors(object, (param->flags & PY_NONES) != 0, arguments, value);
+        return convert_tensors(object, arguments, value);
     case GRD_KIND_SCALAR:
         return convert_scalar(param, object, arguments, &value->v.scalar);
     case GRD_KIND_INT:
@@ -287,12 +290,14 @@ static enum match convert(const struct py_param *param, PyObject *object, struct
         return check_inplace(object, arguments);
     case PY_KIND_REDUCTION:
         return convert_reduction(object, value);
+    case PY_KIND_OBJECT:
+        return MATCH_YES;
     default:
         return MATCH_NO;
     }
 }
 
-/* ---- Names -------------------------------------------------------------------------------------------------------------------- */
+/* ---- Names ------------------------------------------------------------------------------------------------------- */
 
 static int find_exactly(const struct py_signature *signature, int first, const char *name)
 {
@@ -302,7 +307,7 @@ static int find_exactly(const struct py_signature *signature, int first, const c
     return -1;
 }
 
-/* The place of a parameter by its name, or by NumPy's name for it; -1: none. */
+/* Returns the position of the parameter of that name, or of NumPy's synonym; -1 if there is none. */
 static int find_param(const struct py_signature *signature, int first, PyObject *name)
 {
     static const struct {
@@ -311,24 +316,24 @@ static int find_param(const struct py_signature *signature, int first, PyObject 
     const char *text = PyUnicode_AsUTF8(name);
     int at = text == NULL ? -1 : find_exactly(signature, first, text);
     if (text == NULL)
-        PyErr_Clear(); /* a name that is no text is nobody's */
+        PyErr_Clear(); /* a name that cannot be encoded matches no parameter */
     for (size_t i = 0; at < 0 && text != NULL && i < sizeof synonyms / sizeof *synonyms; i++)
         if (strcmp(synonyms[i].synonym, text) == 0)
             at = find_exactly(signature, first, synonyms[i].name);
     return at;
 }
 
-/* ---- Matching --------------------------------------------------------------------------------------------------------------------- */
+/* ---- Matching ---------------------------------------------------------------------------------------------------- */
 
-/* A call as it came. */
+/* The arguments of a call as Python passes them. */
 struct call {
-    PyObject *self; /* NULL: a function */
+    PyObject *self; /* NULL for a function */
     PyObject *const *args;
     Py_ssize_t nargs, nnames;
     PyObject *names;
 };
 
-/* Writes the object given for each parameter to arguments->objects. */
+/* Writes the object given for each parameter to arguments->objects. False if there are too many, or a name is unknown or given twice. */
 static bool place(const struct py_signature *signature, const struct call *call, struct py_arguments *arguments)
 {
     const int shift = call->self != NULL;
@@ -358,7 +363,7 @@ static void begin(const struct py_signature *signature, struct py_arguments *arg
     arguments->nints = 0;
 }
 
-/* The first parameter that is missing or does not fit is written to ret_at. */
+/* Converts all arguments. Writes the position of the first one that is missing or does not fit to ret_at. */
 static enum match convert_all(const struct py_signature *signature, struct py_arguments *arguments, int *ret_at)
 {
     for (int i = 0; i < signature->nparams; i++) {
@@ -379,7 +384,7 @@ static enum match convert_all(const struct py_signature *signature, struct py_ar
     return MATCH_YES;
 }
 
-/* Puts values and objects, which are in the order of the parameters, into that of the operator's arguments. */
+/* Moves values and objects from the order of the parameters to that of the operator's arguments. */
 static void reorder(const struct py_signature *signature, struct py_arguments *arguments)
 {
     grd_value values[PY_MAX_PARAMS] = {{0}};
@@ -392,7 +397,7 @@ static void reorder(const struct py_signature *signature, struct py_arguments *a
     memcpy(arguments->objects, objects, signature->nvalues * sizeof *objects);
 }
 
-/* Sizes given one by one: view(2, 3). They are all that is given by position. */
+/* Matches sizes given as several arguments: view(2, 3). They must be all positional arguments. */
 static enum match match_loose(const struct py_signature *signature, const struct call *call, struct py_arguments *arguments)
 {
     const int shift = call->self != NULL, at = signature->positional - 1;
@@ -402,7 +407,7 @@ static enum match match_loose(const struct py_signature *signature, const struct
     if (!place(signature, &rest, arguments) || arguments->objects[at] != NULL)
         return MATCH_NO;
     int missing;
-    arguments->objects[at] = call->args[0]; /* one of them stands for the list until it is read */
+    arguments->objects[at] = call->args[0]; /* placeholder, replaced below by the list */
     enum match match = convert_all(signature, arguments, &missing);
     return match == MATCH_YES ? convert_ints(&signature->params[at], call->args, call->nargs, arguments, &arguments->values[at]) : match;
 }
@@ -423,7 +428,7 @@ static enum match match_signature(const struct py_signature *signature, const st
     return match;
 }
 
-/* ---- Why nothing fits ------------------------------------------------------------------------------------------------------------------ */
+/* ---- Error messages ---------------------------------------------------------------------------------------------- */
 
 static const char *kind_text(const struct py_param *param)
 {
@@ -459,12 +464,14 @@ static const char *kind_text(const struct py_param *param)
         return "torch.layout";
     case PY_KIND_MEMORY_FORMAT:
         return "torch.memory_format";
+    case PY_KIND_OBJECT:
+        return "object";
     default:
         return "str";
     }
 }
 
-/* "(Tensor input, Number alpha = 1, *, Tensor out = None)", as text that grows; NULL stays NULL. */
+/* Returns "(Tensor input, Number alpha = 1, *, Tensor out = None)"; NULL with an exception. */
 static PyObject *signature_text(const struct py_signature *signature, int first)
 {
     PyObject *text = PyUnicode_FromString("(");
@@ -502,7 +509,7 @@ static PyObject *given_text(const struct call *call)
     return text;
 }
 
-/* Several signatures: all of them. */
+/* Raises TypeError with a list of all signatures. */
 static void refuse_all(const struct py_function *function, const struct call *call)
 {
     const int first = call->self != NULL;
@@ -522,7 +529,7 @@ static void refuse_all(const struct py_function *function, const struct call *ca
     Py_XDECREF(given);
 }
 
-/* Names that no parameter has, or that were given by position too. True when one was found and raised. */
+/* Raises TypeError for a keyword that no parameter has or that was also given by position. True if there is one. */
 static bool refuse_names(const struct py_function *function, const struct py_signature *signature, const struct call *call)
 {
     const int shift = call->self != NULL;
@@ -553,12 +560,12 @@ static void refuse_missing(const struct py_function *function, const struct py_s
                 PyUnicode_AppendAndDel(&text, name);
         }
     if (text != NULL)
-        PyErr_Format(PyExc_TypeError, "%s() missing %d required positional argument%s: %U", function->name, count, count > 1 ? "s" : "",
-                     text);
+        PyErr_Format(PyExc_TypeError, "%s() missing %d required positional argument%s: %U", function->name, count, count == 1 ? "s" : "",
+                     text); /* PyTorch puts the "s" after one, not after several */
     Py_XDECREF(text);
 }
 
-/* Names the first element of a list that is of the wrong kind. False: there is none, or the argument is no list. */
+/* Raises TypeError for the first element of a list that is of the wrong kind. False if there is none, or the argument is no list. */
 static bool refuse_element(const struct py_function *function, const struct py_param *param, PyObject *object, int at, const char *position)
 {
     if (!PyTuple_Check(object) && !PyList_Check(object))
@@ -591,17 +598,22 @@ static void refuse_argument(const struct py_function *function, const struct py_
                      type_text(object));
 }
 
-/* Returns the only signature that takes as many arguments as the call has. NULL: there are none, or several. */
+static int count_required(const struct py_signature *signature)
+{
+    int required = 0;
+    for (int i = 0; i < signature->nparams; i++)
+        required += (signature->params[i].flags & PY_OPTIONAL) == 0;
+    return required;
+}
+
+/* Returns the only signature that takes as many arguments as the call has; NULL if there are none or several. */
 static const struct py_signature *only_of_length(const struct py_function *function, const struct call *call)
 {
     const struct py_signature *found = NULL;
     const Py_ssize_t given = call->nargs + call->nnames + (call->self != NULL);
     for (int i = 0; i < function->nsignatures; i++) {
         const struct py_signature *signature = &function->signatures[i];
-        int required = 0;
-        for (int k = 0; k < signature->nparams; k++)
-            required += (signature->params[k].flags & PY_OPTIONAL) == 0;
-        if (given < required || given > signature->nparams)
+        if (given < count_required(signature) || given > signature->nparams)
             continue;
         if (found != NULL)
             return NULL;
@@ -610,17 +622,21 @@ static const struct py_signature *only_of_length(const struct py_function *funct
     return found;
 }
 
-/* Says what is wrong with a call by one signature. */
+/* Raises TypeError that says why a call does not fit its only signature. */
 static void refuse_one(const struct py_function *function, const struct py_signature *signature, const struct call *call,
                        struct py_arguments *arguments)
 {
-    const int shift = call->self != NULL, allowed = signature->positional - shift;
+    const int shift = call->self != NULL, allowed = signature->positional - shift, required = count_required(signature) - shift;
     if (refuse_names(function, signature, call))
         return;
     begin(signature, arguments);
     if (!place(signature, call, arguments)) {
-        PyErr_Format(PyExc_TypeError, "%s() takes %d positional argument%s but %zd %s given", function->name, allowed,
-                     allowed == 1 ? "" : "s", call->nargs, call->nargs == 1 ? "was" : "were");
+        if (required != allowed)
+            PyErr_Format(PyExc_TypeError, "%s() takes from %d to %d positional arguments but %zd were given", function->name, required,
+                         allowed, call->nargs);
+        else
+            PyErr_Format(PyExc_TypeError, "%s() takes %d positional argument%s but %zd %s given", function->name, allowed,
+                         allowed == 1 ? "" : "s", call->nargs, call->nargs == 1 ? "was" : "were");
         return;
     }
     int at;
@@ -632,7 +648,7 @@ static void refuse_one(const struct py_function *function, const struct py_signa
     py_arguments_done(arguments);
 }
 
-/* ---- Other ways to call ---------------------------------------------------------------------------------------------------------------- */
+/* ---- Deprecated and other signatures ----------------------------------------------------------------------------- */
 
 static bool is_in_order(const struct py_signature *signature)
 {
@@ -690,5 +706,35 @@ bool py_parse(const struct py_function *function, PyObject *self, PyObject *cons
         refuse_one(function, one, &call, ret_arguments);
     else
         refuse_all(function, &call);
+    return false;
+}
+
+bool py_parse_tuple(const struct py_function *function, PyObject *args, PyObject *keywords, struct py_arguments *ret_arguments)
+{
+    const Py_ssize_t nargs = PyTuple_GET_SIZE(args), nnames = keywords != NULL ? PyDict_GET_SIZE(keywords) : 0;
+    PyObject *names = PyTuple_New(nnames), **given = PyMem_New(PyObject *, nargs + nnames + 1), *name, *value;
+    bool ok = names != NULL && (given != NULL || PyErr_NoMemory() != NULL);
+    for (Py_ssize_t i = 0; ok && i < nargs; i++)
+        given[i] = PyTuple_GET_ITEM(args, i);
+    for (Py_ssize_t i = 0, at = 0; ok && nnames > 0 && PyDict_Next(keywords, &at, &name, &value); i++) {
+        PyTuple_SET_ITEM(names, i, Py_NewRef(name));
+        given[nargs + i] = value;
+    }
+    ok = ok && py_parse(function, NULL, given, nargs, names, ret_arguments);
+    PyMem_Free(given);
+    Py_XDECREF(names);
+    return ok;
+}
+
+bool py_accept(const struct py_function *function, PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names,
+               struct py_arguments *ret_arguments, PyObject **ret_result)
+{
+    *ret_result = NULL;
+    if (!py_parse(function, self, args, nargs, names, ret_arguments))
+        return false;
+    if (PY_LIKELY(ret_arguments->noverloaded == 0 && !py_is_mode_active()))
+        return true;
+    *ret_result = py_call_overloaded(function, ret_arguments, self, args, nargs, names);
+    py_arguments_done(ret_arguments);
     return false;
 }

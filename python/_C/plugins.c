@@ -1,11 +1,13 @@
-/* Plug-ins: shared objects are loaded, and operators that were defined at run time are called by name. */
-#include "methods.h"
+/* Plug-ins: loading shared objects, and calling operators that were defined at run time by name. */
+#include "add_type.h"
+#include "call.h"
+#include "errors.h"
+#include "tables.h"
 
 #include <stddef.h>
-#include <string.h>
 #include <structmember.h>
 
-/* An operator as a function, with a table as the generated functions have. */
+/* An operator as a callable object, with a signature as generated functions have. */
 struct op_object {
     PyObject_HEAD vectorcallfunc call;
     const grd_op *op;
@@ -22,7 +24,7 @@ static PyObject *call_op(PyObject *callable, PyObject *const *args, size_t nargs
     return py_call(&self->function, NULL, args, PyVectorcall_NARGS(nargsf), names);
 }
 
-/* How many arguments of the signature "f(Tensor self, *, Scalar scale=1) -> Tensor" come before the star. */
+/* Returns how many arguments of the signature "f(Tensor self, *, Scalar scale=1) -> Tensor" come before the star. */
 static int count_positional(const char *schema, int nargs)
 {
     int before = 0, depth = 0;
@@ -82,7 +84,7 @@ static PyGetSetDef op_properties[] = {
 
 static PyType_Slot op_slots[] = {
     {Py_tp_doc, "An operator as a function."},
-    {Py_tp_dealloc, py_free_plain},
+    {Py_tp_dealloc, py_free_object},
     {Py_tp_repr, op_repr},
     {Py_tp_call, PyVectorcall_Call},
     {Py_tp_members, op_members},
@@ -92,7 +94,7 @@ static PyType_Slot op_slots[] = {
 
 static PyType_Spec op_spec = {"gradus.Operator", sizeof(struct op_object), 0, Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_VECTORCALL, op_slots};
 
-/* ---- Functions of the module -------------------------------------------------------------------------------------------------------- */
+/* ---- Functions of the module ------------------------------------------------------------------------------------- */
 
 static PyObject *find_op(PyObject *Py_UNUSED(module), PyObject *name)
 {

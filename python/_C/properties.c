@@ -1,8 +1,14 @@
-/* Attributes of Tensor that are no methods. Each goes through one gate, which hands tensors of types with a __torch_function__ of their own over to it. */
-#include "graph.h"
-#include "methods.h"
-
-#include <string.h>
+/* Properties of Tensor. All are read and written through get_property and set_property, which ask the __torch_function__ of subclasses and modes
+ * first. */
+#include "device.h"
+#include "dtype.h"
+#include "errors.h"
+#include "gil.h"
+#include "node.h"
+#include "override.h"
+#include "scalar.h"
+#include "size.h"
+#include "tables.h"
 #include "gradus/ops/conj.h"
 #include "gradus/ops/copy.h"
 #include "gradus/ops/imag.h"
@@ -13,12 +19,12 @@
 struct property {
     const char *name;
     PyObject *(*get)(PyObject *self);
-    int (*set)(PyObject *self, PyObject *value); /* value NULL: delete */
+    int (*set)(PyObject *self, PyObject *value); /* value NULL: delete the property */
 };
 
-/* ---- The gate ------------------------------------------------------------------------------------------------------------------- */
+/* ---- Access to a property ---------------------------------------------------------------------------------------- */
 
-/* Calls __torch_function__ for Tensor.shape.__get__ or the like. */
+/* Calls __torch_function__ for Tensor.shape.__get__, __set__ or __delete__. */
 static PyObject *hand_over(PyObject *self, const char *name, const char *access, PyObject *value)
 {
     PyObject *property = py_has_stack() ? PyObject_GetAttrString((PyObject *)py_tensor_type, name) : NULL;
@@ -51,7 +57,7 @@ static int set_property(PyObject *self, PyObject *value, void *closure)
     return done != NULL ? 0 : -1;
 }
 
-/* The result of a setter that ran inside the scope. */
+/* Closes the scope of a setter and returns its result: 0, or -1 with an exception. */
 static int leave(grd_scope scope)
 {
     PyObject *left = py_leave(scope);
@@ -59,7 +65,7 @@ static int leave(grd_scope scope)
     return left != NULL ? 0 : -1;
 }
 
-/* ---- Geometry and type ------------------------------------------------------------------------------------------------------------ */
+/* ---- Geometry and type ------------------------------------------------------------------------------------------- */
 
 static PyObject *get_shape(PyObject *self)
 {
@@ -161,7 +167,7 @@ static PyObject *get_is_quantized(PyObject *self)
     return PyBool_FromLong(py_dtype_is_quantized(grd_tensor_dtype(py_tensor_of(self))));
 }
 
-/* Of layouts that there are not. */
+/* For layouts and kinds of tensors that do not exist here. */
 static PyObject *get_false(PyObject *Py_UNUSED(self))
 {
     Py_RETURN_FALSE;
@@ -172,7 +178,7 @@ static PyObject *get_none(PyObject *Py_UNUSED(self))
     Py_RETURN_NONE;
 }
 
-/* ---- Gradients -------------------------------------------------------------------------------------------------------------------- */
+/* ---- Gradients --------------------------------------------------------------------------------------------------- */
 
 static PyObject *get_requires_grad(PyObject *self)
 {
@@ -269,7 +275,7 @@ static PyObject *get_base(PyObject *self)
     return py_wrap(grd_view_base(py_tensor_of(self)));
 }
 
-/* ---- Data ------------------------------------------------------------------------------------------------------------------------- */
+/* ---- Data -------------------------------------------------------------------------------------------------------- */
 
 static PyObject *get_data(PyObject *self)
 {
@@ -306,7 +312,7 @@ static PyObject *get_imag(PyObject *self)
     return py_take(scope, grd_imag(py_tensor_of(self)));
 }
 
-/* Writes a tensor or a number to one of the parts. */
+/* Writes a tensor or a number to the real or the imaginary part. */
 static int set_part(PyObject *self, PyObject *value, grd_tensor *(*part)(grd_tensor *), const char *name)
 {
     grd_scope scope = grd_scope_open();
@@ -337,7 +343,7 @@ static int set_imag(PyObject *self, PyObject *value)
     return set_part(self, value, grd_imag, "imag");
 }
 
-/* ---- Transposed views --------------------------------------------------------------------------------------------------------------- */
+/* ---- Transposed views -------------------------------------------------------------------------------------------- */
 
 static grd_tensor *reversed(grd_tensor *t)
 {
@@ -354,7 +360,7 @@ static PyObject *get_T(PyObject *self)
     return py_take(scope, reversed(py_tensor_of(self)));
 }
 
-/* Each matrix transposed; its conjugate when asked for. A tensor of no dimensions is its own. */
+/* Returns a view with each matrix transposed, conjugated if `conjugate`. A 0-d tensor stays as it is. */
 static PyObject *transposed(PyObject *self, bool conjugate)
 {
     grd_tensor *t = py_tensor_of(self);
@@ -391,7 +397,7 @@ static PyObject *get_H(PyObject *self)
     return transposed(self, true);
 }
 
-/* ---- The table ---------------------------------------------------------------------------------------------------------------------- */
+/* ---- The table --------------------------------------------------------------------------------------------------- */
 
 #define READ(name, get, doc)                                                                                                               \
     {                                                                                                                                      \

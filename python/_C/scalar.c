@@ -1,12 +1,13 @@
 /* Numbers between Python and the library, and Tensor as a number: bool(t), int(t), float(t), t.item(). */
-#include "methods.h"
+#include "scalar.h"
+#include "errors.h"
+#include "override.h"
+#include "tensor_slots.h"
 #include "gradus/transform.h"
 
-#include <string.h>
+/* ---- From Python ------------------------------------------------------------------------------------------------- */
 
-/* ---- From Python ---------------------------------------------------------------------------------------------------------------- */
-
-/* Returns the kind of a scalar of NumPy by the name of its type, so that NumPy need not be there. */
+/* Returns the kind of a scalar of NumPy by its type's name, so that NumPy need not be imported. */
 static grd_scalar_kind numpy_kind(PyTypeObject *type)
 {
     static const struct {
@@ -30,7 +31,7 @@ static grd_scalar_kind numpy_kind(PyTypeObject *type)
     return GRD_SCALAR_NONE;
 }
 
-/* An int object. */
+/* Converts an int. */
 static int from_int(PyObject *object, grd_scalar *ret_scalar)
 {
     int overflow;
@@ -86,7 +87,7 @@ static int from_numpy(PyObject *object, grd_scalar *ret_scalar)
 
 static int from_tensor(grd_tensor *t, grd_scalar *ret_scalar)
 {
-    if (grd_ndim(t) != 0 || grd_requires_grad(t) || grd_is_batched(t)) /* these have signatures that take tensors */
+    if (grd_ndim(t) != 0 || grd_requires_grad(t) || grd_is_batched(t)) /* other signatures take these as tensors */
         return 0;
     const grd_scalar scalar = grd_item(t);
     if (!grd_ok()) {
@@ -120,7 +121,7 @@ int py_as_scalar(PyObject *object, grd_scalar *ret_scalar)
     return from_numpy(object, ret_scalar);
 }
 
-/* True for a truth value of NumPy, which has an __index__ and is no integer. */
+/* True for numpy.bool, which has an __index__ but is no integer. */
 static bool is_no_int(PyTypeObject *type)
 {
     return !PyType_HasFeature(type, Py_TPFLAGS_LONG_SUBCLASS) && numpy_kind(type) == GRD_SCALAR_BOOL;
@@ -144,7 +145,7 @@ int py_as_int(PyObject *object, int64_t *ret_value)
             (py_is_tensor(object) && !is_int_tensor(object)))
             return 0;
         PyObject *index = PyNumber_Index(object);
-        if (index == NULL && is_array(object) && PyErr_ExceptionMatches(PyExc_TypeError)) { /* not a 0-d array of integers */
+        if (index == NULL && is_array(object) && PyErr_ExceptionMatches(PyExc_TypeError)) { /* anything but a 0-d array of integers */
             PyErr_Clear();
             return 0;
         }
@@ -179,7 +180,34 @@ void py_refuse_element(const char *function, const char *name, PyObject *object,
                  function, name, at + 1, Py_TYPE(object)->tp_name);
 }
 
-/* ---- To Python ------------------------------------------------------------------------------------------------------------------ */
+bool py_as_dims(const char *function, const char *name, PyObject *object, int64_t *ret_values, int64_t *ret_n)
+{
+    if (!PyTuple_Check(object) && !PyList_Check(object)) {
+        PyErr_Format(PyExc_TypeError, "%s(): argument '%s' must be tuple of ints, not %s", function, name, Py_TYPE(object)->tp_name);
+        return false;
+    }
+    const Py_ssize_t n = PySequence_Size(object);
+    if (n > GRD_MAX_DIMS) {
+        PyErr_Format(PyExc_ValueError, "%s(): argument '%s' has %zd entries, the limit is %d", function, name, n, GRD_MAX_DIMS);
+        return false;
+    }
+    for (Py_ssize_t i = 0; i < n; i++) {
+        PyObject *item = PySequence_GetItem(object, i);
+        const int is_int = item != NULL ? py_as_element(item, i, &ret_values[i]) : -1;
+        if (is_int == 0 && i > 0)
+            py_refuse_element(function, name, item, i);
+        else if (is_int == 0)
+            PyErr_Format(PyExc_TypeError, "%s(): argument '%s' must be tuple of ints, but found element of type %s at pos %zd", function,
+                         name, Py_TYPE(item)->tp_name, i);
+        Py_XDECREF(item);
+        if (is_int <= 0)
+            return false;
+    }
+    *ret_n = n;
+    return true;
+}
+
+/* ---- To Python --------------------------------------------------------------------------------------------------- */
 
 PyObject *py_from_scalar(grd_scalar scalar)
 {
@@ -216,7 +244,7 @@ PyObject *py_item(grd_tensor *t)
     return py_raise();
 }
 
-/* ---- Tensor as a number ----------------------------------------------------------------------------------------------------------- */
+/* ---- Tensor as a number ------------------------------------------------------------------------------------------ */
 
 static int overridden_truth(PyObject *self)
 {
@@ -251,7 +279,7 @@ int py_tensor_bool(PyObject *self)
     return truth;
 }
 
-/* The only element, or NULL with ValueError. */
+/* Returns the only element; NULL with ValueError if there are none or several. */
 static PyObject *only_element(PyObject *self)
 {
     grd_tensor *t = py_tensor_of(self);
@@ -260,7 +288,7 @@ static PyObject *only_element(PyObject *self)
     return py_item(t);
 }
 
-/* The real part of a complex element; gives up the reference. */
+/* Returns the real part if the number is complex and its imaginary part is 0. Takes over the reference. */
 static PyObject *drop_imaginary(PyObject *item, const char *type)
 {
     if (item == NULL || !PyComplex_Check(item))

@@ -1,5 +1,8 @@
-/* torch.Size: a tuple of ints that knows how many elements it spans. The size of the ragged dimension of a nested tensor is no int, but a gradus.SymInt. */
-#include "methods.h"
+/* torch.Size: a tuple of ints with numel(). The ragged dimension of a nested tensor has a gradus.SymInt instead of an int. */
+#include "size.h"
+#include "add_type.h"
+#include "scalar.h"
+#include "tables.h"
 
 static PyTypeObject *size_type;
 
@@ -8,7 +11,7 @@ static PyObject *new_size(Py_ssize_t n)
     PyObject *size = size_type->tp_alloc(size_type, n);
 #if PY_VERSION_HEX >= 0x030E0000
     if (size != NULL)
-        ((PyTupleObject *)size)->ob_hash = -1; /* not known yet */
+        ((PyTupleObject *)size)->ob_hash = -1; /* not computed yet */
 #endif
     return size;
 }
@@ -26,7 +29,8 @@ PyObject *py_size(grd_dims dims)
     return size;
 }
 
-/* 1 if the object is a gradus.SymInt, 0 if not, -1 with an error. The name is made once: Python keeps each name that it has looked up, up to thousands. */
+/* 1 if the object is a gradus.SymInt, 0 if not, -1 with an exception. The name is made once, because the interpreter keeps thousands of names that it
+ * has looked up. */
 static int is_ragged(PyObject *object)
 {
     static PyObject *name;
@@ -40,7 +44,7 @@ static int is_ragged(PyObject *object)
     return result;
 }
 
-/* An element of a Size as an int, or the SymInt that it is; NULL with TypeError or ValueError. */
+/* Converts an item to an int; a SymInt stays. NULL with TypeError or ValueError. */
 static PyObject *as_length(PyObject *item, Py_ssize_t i)
 {
     int64_t value;
@@ -63,7 +67,7 @@ static PyObject *as_length(PyObject *item, Py_ssize_t i)
     return PyLong_FromLongLong(value);
 }
 
-/* A Size of the elements of a tuple; gives up the reference. */
+/* Returns a Size of the items of a tuple. Takes over the reference, which may be NULL. */
 static PyObject *from_tuple(PyObject *tuple)
 {
     if (tuple == NULL)
@@ -100,7 +104,7 @@ static PyObject *size_subscript(PyObject *self, PyObject *index)
     return part != NULL && PySlice_Check(index) ? from_tuple(part) : part;
 }
 
-/* With a tuple on either side. */
+/* Size + tuple or tuple + Size. */
 static PyObject *size_add(PyObject *left, PyObject *right)
 {
     if (!PyTuple_Check(left) || !PyTuple_Check(right))

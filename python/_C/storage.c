@@ -1,20 +1,32 @@
-/* Storages: the bytes that tensors share, as objects. A storage object holds a detached tensor of all its bytes, and through it the storage; there is at most
- * one object for a storage, so that pickling and copying, which go by objects, see what is shared. */
-#include "interop.h"
+/* torch.UntypedStorage: the bytes that tensors share.
+ *
+ * A storage object owns a detached uint8 tensor of all its bytes. There is at most one object of a storage, so that pickling and copying, which
+ * compare objects by identity, see what is shared. */
+#include "storage.h"
+#include "add_type.h"
+#include "device.h"
+#include "errors.h"
+#include "from_sequence.h"
+#include "index.h"
+#include "override.h"
+#include "parse.h"
+#include "scalar.h"
+#include "tables.h"
 
 #include <structmember.h>
+
 #include "gradus/ops/clone.h"
 #include "gradus/ops/copy.h"
 #include "gradus/ops/detach.h"
 #include "gradus/ops/empty.h"
 
 typedef struct py_storage {
-    PyObject_HEAD grd_tensor *bytes; /* kept: uint8, one dimension, all of it */
+    PyObject_HEAD grd_tensor *bytes; /* owned; uint8, 1-d, all bytes of the storage */
     PyObject *weakrefs;
 } py_storage;
 
 static PyTypeObject *storage_type;
-static PyObject *storages; /* address of the storage → its object, borrowed, as numbers */
+static PyObject *storages; /* a dict: address of a storage → address of its object, which is not owned */
 
 static grd_tensor *bytes_of(PyObject *self)
 {
@@ -26,14 +38,22 @@ grd_tensor *py_storage_bytes(PyObject *object)
     return PyObject_TypeCheck(object, storage_type) ? bytes_of(object) : NULL;
 }
 
-/* ---- One object for a storage ------------------------------------------------------------------------------------------------------------------- */
+grd_tensor *py_storage_argument(const char *function, PyObject *object)
+{
+    grd_tensor *bytes = py_storage_bytes(object);
+    if (bytes == NULL)
+        PyErr_Format(PyExc_TypeError, "%s(): argument 'storage' must be UntypedStorage, not %s", function, Py_TYPE(object)->tp_name);
+    return bytes;
+}
+
+/* ---- The object of a storage ------------------------------------------------------------------------------------- */
 
 static PyObject *identity_of(const grd_tensor *t)
 {
     return PyLong_FromVoidPtr((void *)(uintptr_t)grd_storage_identity(t));
 }
 
-/* A new reference, or NULL, with no exception when there is none. */
+/* Returns the object of a storage as a new reference; NULL, with no exception, if there is none. */
 static PyObject *find_object(PyObject *identity)
 {
     PyObject *address = PyDict_GetItemWithError(storages, identity);
@@ -60,12 +80,22 @@ static PyObject *make_object(PyObject *identity, grd_tensor *t)
     return NULL;
 }
 
-PyObject *py_storage_of(grd_tensor *t)
+/* Returns the storage object of a tensor: the existing one, or else a new one. */
+static PyObject *storage_of(grd_tensor *t)
 {
     PyObject *identity = identity_of(t), *object = identity != NULL ? find_object(identity) : NULL;
     if (object == NULL && identity != NULL && !PyErr_Occurred())
         object = make_object(identity, t);
     Py_XDECREF(identity);
+    return object;
+}
+
+PyObject *py_take_storage(grd_scope scope, grd_tensor *t)
+{
+    PyObject *object = t != NULL && grd_ok() ? storage_of(t) : NULL;
+    if (object == NULL)
+        return py_abandon(scope);
+    grd_scope_close(scope);
     return object;
 }
 
@@ -102,14 +132,12 @@ static void storage_dealloc(PyObject *self)
     Py_DECREF(type);
 }
 
-/* ---- Making ---------------------------------------------------------------------------------------------------------------------------------------- */
+/* ---- Constructors ------------------------------------------------------------------------------------------------ */
 
-static PyObject *make_storage(PyObject *size, PyObject *device_object)
+/* Returns a storage of `size` bytes, or with the bytes of a sequence. */
+static PyObject *make_storage(PyObject *size, grd_device device)
 {
     int64_t nbytes = 0;
-    grd_device device = {0};
-    if (!py_device_argument("UntypedStorage", device_object, &device))
-        return NULL;
     const bool is_list = size != NULL && PySequence_Check(size) && !PyUnicode_Check(size);
     const int is_int = size != NULL && !is_list ? py_as_int(size, &nbytes) : 1;
     if (is_int <= 0)
@@ -118,50 +146,60 @@ static PyObject *make_storage(PyObject *size, PyObject *device_object)
                    : PyErr_Format(PyExc_TypeError, "torch.UntypedStorage(): Expected a sequence type, but got %s", Py_TYPE(size)->tp_name);
     const grd_scope scope = grd_scope_open();
     grd_tensor *bytes = is_list ? py_from_sequence(size, GRD_UINT8) : grd_empty(grd_dims(nbytes), .dtype = GRD_UINT8, .device = device);
-    PyObject *object = bytes != NULL && grd_ok() ? py_storage_of(bytes) : NULL;
-    if (object == NULL)
-        return py_abandon(scope);
-    grd_scope_close(scope);
-    return object;
+    return py_take_storage(scope, bytes);
 }
 
-static PyObject *new_storage(PyObject *module, PyObject *const *args, Py_ssize_t nargs, PyObject *names)
-{
-    static const char *const parameters[] = {"nbytes", "device", NULL};
-    static const struct py_simple function = {"_new_storage", parameters, 2, 1};
-    PyObject *given[PY_SIMPLE_MAX];
-    (void)module;
-    return py_arrange(&function, args, nargs, names, given) ? make_storage(given[0], given[1]) : NULL;
-}
+static const struct py_param new_params[] = {{"nbytes", PY_KIND_OBJECT, 0, NULL},
+                                             {"device", GRD_KIND_DEVICE, PY_OPTIONAL | PY_NONE, "None"}};
+static const struct py_signature new_signature = {.params = new_params, .nparams = 2, .positional = 2};
+static const struct py_function new_function = {.name = "_new_storage", .signatures = &new_signature, .nsignatures = 1};
 
-static PyObject *storage_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
+static PyObject *new_storage(PyObject *Py_UNUSED(module), PyObject *const *args, Py_ssize_t nargs, PyObject *names)
 {
-    static char *parameters[] = {"size", "device", NULL};
-    PyObject *size = NULL, *device = NULL;
-    (void)type;
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|O$O:UntypedStorage", parameters, &size, &device))
+    struct py_arguments arguments;
+    if (!py_parse(&new_function, NULL, args, nargs, names, &arguments))
         return NULL;
-    return make_storage(size, device);
+    PyObject *result = make_storage(arguments.objects[0], py_device_or(&arguments, 1, (grd_device){0}));
+    py_arguments_done(&arguments);
+    return result;
 }
 
-/* _from_storage(storage, offset, size, stride, dtype): a tensor over it. */
-static PyObject *from_storage(PyObject *module, PyObject *const *args, Py_ssize_t nargs, PyObject *names)
+static const struct py_param class_params[] = {{"size", PY_KIND_OBJECT, PY_OPTIONAL, "0"}, {"device", GRD_KIND_DEVICE, PY_OPTION, "None"}};
+static const struct py_signature class_signature = {.params = class_params, .nparams = 2, .positional = 1};
+static const struct py_function class_function = {.name = "UntypedStorage", .signatures = &class_signature, .nsignatures = 1};
+
+static PyObject *storage_new(PyTypeObject *Py_UNUSED(type), PyObject *args, PyObject *keywords)
 {
-    static const char *const parameters[] = {"storage", "offset", "size", "stride", "dtype", NULL};
-    static const struct py_simple function = {"_from_storage", parameters, 5, 5};
-    PyObject *given[PY_SIMPLE_MAX];
-    int64_t offset, sizes[GRD_MAX_DIMS], strides[GRD_MAX_DIMS], nsizes, nstrides;
-    grd_dtype dtype = GRD_DTYPE_NONE;
-    (void)module;
-    if (!py_arrange(&function, args, nargs, names, given))
+    struct py_arguments arguments;
+    if (!py_parse_tuple(&class_function, args, keywords, &arguments))
         return NULL;
-    grd_tensor *bytes = py_storage_bytes(given[0]);
-    const int is_int = py_as_int(given[1], &offset);
-    if (bytes == NULL || is_int == 0)
-        return PyErr_Format(PyExc_TypeError, "_from_storage(): argument '%s' must be %s, not %s", bytes == NULL ? "storage" : "offset",
-                            bytes == NULL ? "UntypedStorage" : "int", Py_TYPE(given[bytes == NULL ? 0 : 1])->tp_name);
-    if (is_int < 0 || !py_dims_argument("_from_storage", "size", given[2], sizes, &nsizes) ||
-        !py_dims_argument("_from_storage", "stride", given[3], strides, &nstrides) || !py_dtype_argument("_from_storage", given[4], &dtype))
+    PyObject *result = make_storage(arguments.objects[0], py_device_or(&arguments, 1, (grd_device){0}));
+    py_arguments_done(&arguments);
+    return result;
+}
+
+static const struct py_param from_params[] = {
+    {"storage", PY_KIND_OBJECT, 0, NULL}, {"offset", GRD_KIND_INT, 0, NULL},  {"size", PY_KIND_OBJECT, 0, NULL},
+    {"stride", PY_KIND_OBJECT, 0, NULL},  {"dtype", GRD_KIND_DTYPE, 0, NULL},
+};
+static const struct py_signature from_signature = {.params = from_params, .nparams = 5, .positional = 5};
+static const struct py_function from_function = {.name = "_from_storage", .signatures = &from_signature, .nsignatures = 1};
+
+/* _from_storage(storage, offset, size, stride, dtype): a tensor over the storage. */
+static PyObject *from_storage(PyObject *Py_UNUSED(module), PyObject *const *args, Py_ssize_t nargs, PyObject *names)
+{
+    struct py_arguments arguments;
+    int64_t sizes[GRD_MAX_DIMS], strides[GRD_MAX_DIMS], nsizes, nstrides;
+    if (!py_parse(&from_function, NULL, args, nargs, names, &arguments))
+        return NULL;
+    PyObject *const *objects = arguments.objects;
+    const int64_t offset = arguments.values[1].v.integer;
+    const grd_dtype dtype = arguments.values[4].v.dtype;
+    grd_tensor *bytes = py_storage_argument("_from_storage", objects[0]);
+    const bool ok = bytes != NULL && py_as_dims("_from_storage", "size", objects[2], sizes, &nsizes) &&
+                    py_as_dims("_from_storage", "stride", objects[3], strides, &nstrides);
+    py_arguments_done(&arguments);
+    if (!ok)
         return NULL;
     const grd_scope scope = grd_scope_open();
     return py_take(scope, grd_from_storage(bytes, grd_dims_from(sizes, nsizes), grd_dims_from(strides, nstrides), offset, dtype));
@@ -172,10 +210,10 @@ static PyObject *untyped_storage(PyObject *self, PyObject *unused)
     if (PY_UNLIKELY(py_is_overloaded(self)))
         return py_override(self, "untyped_storage", NULL, 0, NULL);
     (void)unused;
-    return py_storage_of(py_tensor_of(self));
+    return storage_of(py_tensor_of(self));
 }
 
-/* ---- The object ------------------------------------------------------------------------------------------------------------------------------------- */
+/* ---- The object -------------------------------------------------------------------------------------------------- */
 
 static Py_ssize_t storage_length(PyObject *self)
 {
@@ -201,7 +239,7 @@ static PyObject *storage_element_size(PyObject *self, PyObject *unused)
     return PyLong_FromLong(1);
 }
 
-/* The bytes as a tensor over the storage. */
+/* Returns a tensor over all bytes of the storage. */
 static PyObject *storage_tensor(PyObject *self)
 {
     const grd_scope scope = grd_scope_open();
@@ -227,15 +265,10 @@ static PyObject *storage_clone(PyObject *self, PyObject *unused)
 {
     (void)unused;
     const grd_scope scope = grd_scope_open();
-    grd_tensor *copy = grd_clone(bytes_of(self));
-    PyObject *object = grd_ok() ? py_storage_of(copy) : NULL;
-    if (object == NULL)
-        return py_abandon(scope);
-    grd_scope_close(scope);
-    return object;
+    return py_take_storage(scope, grd_clone(bytes_of(self)));
 }
 
-/* copy.deepcopy: what was copied already is in memo. */
+/* copy.deepcopy; `memo` has the copies made so far. */
 static PyObject *storage_deepcopy(PyObject *self, PyObject *memo)
 {
     PyObject *key = PyLong_FromVoidPtr(self), *copy = NULL;
@@ -270,7 +303,7 @@ static PyObject *storage_copy_(PyObject *self, PyObject *source)
     return self;
 }
 
-/* A function of gradus._utils, or NULL with an exception. */
+/* Returns a function of gradus._utils; NULL with an exception. */
 static PyObject *find_helper(const char *name)
 {
     PyObject *module = PyImport_ImportModule("gradus._utils");
@@ -284,7 +317,7 @@ static PyObject *storage_untyped(PyObject *self, PyObject *Py_UNUSED(unused))
     return Py_NewRef(self);
 }
 
-/* Pickled as its bytes; what shares it is pickled with the same object. */
+/* Pickles the bytes. Tensors that share the storage refer to the same object. */
 static PyObject *storage_reduce(PyObject *self, PyObject *protocol)
 {
     (void)protocol;
@@ -316,7 +349,7 @@ static void drop_tensor(void *context)
     grd_drop(context);
 }
 
-/* A tensor over some of the bytes. It keeps a detached tensor that nobody can find, so the bytes stay where they are. */
+/* Returns a tensor over some of the bytes. It owns a detached tensor that no Python code can reach, so the storage cannot be resized. */
 static grd_tensor *part_of(grd_tensor *bytes, Py_ssize_t start, Py_ssize_t length)
 {
     if (length == 0 || grd_tensor_device(bytes).type != GRD_DEVICE_CPU)
@@ -337,15 +370,10 @@ static PyObject *storage_slice(PyObject *self, PyObject *slice)
     if (step != 1)
         return PyErr_Format(PyExc_RuntimeError, "Trying to slice with a step of %zd, but only a step of 1 is supported", step);
     const grd_scope scope = grd_scope_open();
-    grd_tensor *part = part_of(bytes_of(self), start, length);
-    PyObject *result = grd_ok() ? py_storage_of(part) : NULL;
-    if (result == NULL)
-        return py_abandon(scope);
-    grd_scope_close(scope);
-    return result;
+    return py_take_storage(scope, part_of(bytes_of(self), start, length));
 }
 
-/* A number for an integer, a storage over the same bytes for a slice. */
+/* Returns a byte for an integer, and a storage over the same bytes for a slice. */
 static PyObject *storage_get_item(PyObject *self, PyObject *index)
 {
     if (PySlice_Check(index))
@@ -371,7 +399,7 @@ static int storage_set_item(PyObject *self, PyObject *index, PyObject *value)
     return result;
 }
 
-/* The bytes are exported by a tensor, whose buffer keeps everything alive. */
+/* The buffer is that of a tensor over the storage, which it keeps alive. */
 static int storage_get_buffer(PyObject *self, Py_buffer *view, int flags)
 {
     PyObject *tensor = storage_tensor(self);
@@ -410,7 +438,7 @@ static PyMethodDef storage_methods[] = {
 
 static PyGetSetDef storage_properties[] = {
     {"device", storage_device, NULL, "The device that the bytes lie on.", NULL},
-    {"_cdata", storage_cdata, NULL, "A number that tells storages apart.", NULL},
+    {"_cdata", storage_cdata, NULL, "A number that identifies the storage.", NULL},
     {0},
 };
 
@@ -437,10 +465,9 @@ static PyType_Slot storage_slots[] = {
 static PyType_Spec storage_spec = {"gradus.UntypedStorage", sizeof(py_storage), 0, Py_TPFLAGS_DEFAULT, storage_slots};
 
 PyMethodDef py_storage_functions[] = {
-    {"_new_storage", (PyCFunction)(void (*)(void))new_storage, METH_FASTCALL | METH_KEYWORDS,
-     "_new_storage(nbytes, device=None)\n--\n\nA storage whose bytes are not set."},
-    {"_from_storage", (PyCFunction)(void (*)(void))from_storage, METH_FASTCALL | METH_KEYWORDS,
-     "_from_storage(storage, offset, size, stride, dtype)\n--\n\nA tensor over a storage; offset and strides are in elements."},
+    PY_ENTRY("_new_storage", new_storage, "_new_storage(nbytes, device=None)\n--\n\nA storage whose bytes are not set."),
+    PY_ENTRY("_from_storage", from_storage,
+             "_from_storage(storage, offset, size, stride, dtype)\n--\n\nA tensor over a storage; offset and strides are in elements."),
     {0},
 };
 
@@ -452,12 +479,6 @@ PyMethodDef py_storage_methods[] = {
 bool py_add_storage(PyObject *module)
 {
     storages = PyDict_New();
-    storage_type = (PyTypeObject *)PyType_FromSpec(&storage_spec);
-    if (storages == NULL || storage_type == NULL)
-        return false;
-    Py_INCREF(storage_type);
-    if (PyModule_AddObject(module, "UntypedStorage", (PyObject *)storage_type) == 0)
-        return true;
-    Py_DECREF(storage_type);
-    return false;
+    storage_type = py_add_type(module, &storage_spec, NULL);
+    return storages != NULL && storage_type != NULL;
 }

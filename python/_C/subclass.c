@@ -1,5 +1,8 @@
-/* Tensors as objects of subclasses: as_subclass and _make_subclass. Copies and pickling are in gradus/_tensor_copy.py. */
-#include "interop.h"
+/* Tensors as objects of subclasses: as_subclass and _make_subclass. Copying and pickling are in gradus/_tensor_copy.py. */
+#include "errors.h"
+#include "parse.h"
+#include "tables.h"
+#include "tensor_object.h"
 #include "gradus/ops/detach.h"
 #include "gradus/ops/view.h"
 
@@ -13,7 +16,7 @@ static PyTypeObject *subclass_argument(PyObject *object)
     return NULL;
 }
 
-/* Wraps a tensor that is nobody's object yet, and closes the scope. */
+/* Closes the scope and returns an object of the class for a tensor that has no object yet. */
 static PyObject *take_as(grd_scope scope, PyTypeObject *type, grd_tensor *t)
 {
     if (t == NULL || !grd_ok())
@@ -23,7 +26,7 @@ static PyObject *take_as(grd_scope scope, PyTypeObject *type, grd_tensor *t)
     return result;
 }
 
-/* The same elements with the same history. */
+/* Returns an alias, with its history, as an object of the class. */
 static PyObject *as_subclass(PyObject *self, PyObject *cls)
 {
     PyTypeObject *type = subclass_argument(cls);
@@ -34,22 +37,29 @@ static PyObject *as_subclass(PyObject *self, PyObject *cls)
     return take_as(scope, type, grd_view(t, grd_sizes(t)));
 }
 
-static PyObject *make_subclass(PyObject *unused, PyObject *const *args, Py_ssize_t nargs, PyObject *names)
+static const struct py_param make_params[] = {
+    {"cls", PY_KIND_OBJECT, 0, NULL},
+    {"data", PY_KIND_OBJECT, 0, NULL},
+    {"require_grad", GRD_KIND_BOOL, PY_OPTIONAL, "False"},
+};
+static const struct py_signature make_signature = {.params = make_params, .nparams = 3, .positional = 3};
+static const struct py_function make_function = {.name = "_make_subclass", .signatures = &make_signature, .nsignatures = 1};
+
+static PyObject *make_subclass(PyObject *Py_UNUSED(unused), PyObject *const *args, Py_ssize_t nargs, PyObject *names)
 {
-    static const char *const parameters[] = {"cls", "data", "require_grad", NULL};
-    static const struct py_simple function = {"_make_subclass", parameters, 3, 2};
-    PyObject *given[PY_SIMPLE_MAX];
-    bool requires_grad = false;
-    (void)unused;
-    if (!py_arrange(&function, args, nargs, names, given) || !py_bool_argument("_make_subclass", "require_grad", given[2], &requires_grad))
+    struct py_arguments arguments;
+    if (!py_parse(&make_function, NULL, args, nargs, names, &arguments))
         return NULL;
-    PyTypeObject *type = subclass_argument(given[0]);
+    PyObject *data = arguments.objects[1];
+    PyTypeObject *type = subclass_argument(arguments.objects[0]);
+    const bool requires_grad = py_bool_or(&arguments, 2, false);
+    py_arguments_done(&arguments);
     if (type == NULL)
         return NULL;
-    if (!py_is_tensor(given[1]))
-        return PyErr_Format(PyExc_TypeError, "_make_subclass(): argument 'data' must be Tensor, not %s", Py_TYPE(given[1])->tp_name);
+    if (!py_is_tensor(data))
+        return PyErr_Format(PyExc_TypeError, "_make_subclass(): argument 'data' must be Tensor, not %s", Py_TYPE(data)->tp_name);
     const grd_scope scope = grd_scope_open();
-    grd_tensor *t = grd_detach(py_tensor_of(given[1]));
+    grd_tensor *t = grd_detach(py_tensor_of(data));
     return take_as(scope, type, requires_grad ? grd_set_requires_grad(t, true) : t);
 }
 

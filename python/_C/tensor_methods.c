@@ -1,5 +1,14 @@
-/* The table of hand-written methods of Tensor, and those that only look at a tensor. What computes is generated from the schema. */
-#include "methods.h"
+/* The table of the hand-written methods of Tensor, and those methods that only read properties of a tensor. Methods that compute are generated. */
+#include "tensor_methods.h"
+#include "dtype.h"
+#include "errors.h"
+#include "gil.h"
+#include "override.h"
+#include "parse.h"
+#include "scalar.h"
+#include "size.h"
+#include "tables.h"
+#include "tensor_slots.h"
 #include "gradus/ops/flip.h"
 
 #define SELF                                                                                                                               \
@@ -7,7 +16,7 @@
         "self", GRD_KIND_TENSOR, 0, NULL                                                                                                   \
     }
 
-/* ---- Geometry ------------------------------------------------------------------------------------------------------------------- */
+/* ---- Geometry ---------------------------------------------------------------------------------------------------- */
 
 static const struct py_param dim_params[] = {SELF, {"dim", GRD_KIND_INT, PY_OPTIONAL | PY_NONE, "None"}};
 static const struct py_signature dim_signature = {.params = dim_params, .nparams = 2, .nvalues = 2, .positional = 2};
@@ -25,7 +34,7 @@ static PyObject *length_at(PyObject *self, int64_t dim, length_function *length)
     return PY_LIKELY(grd_ok()) ? PyLong_FromLongLong(value) : py_raise();
 }
 
-/* One size or stride, or all of them. */
+/* Returns one size or stride, or all of them. */
 static PyObject *lengths(const struct py_function *function, length_function *length, PyObject *(*all)(PyObject *), PyObject *self,
                          PyObject *const *args, Py_ssize_t nargs, PyObject *names)
 {
@@ -102,7 +111,7 @@ static PyObject *tensor_storage_offset(PyObject *self, PyObject *Py_UNUSED(none)
     return PyLong_FromLongLong(grd_offset(py_tensor_of(self)));
 }
 
-/* A tensor without elements has no address to speak of. */
+/* Returns the address of the first element, 0 if there are no elements. */
 static PyObject *tensor_data_ptr(PyObject *self, PyObject *Py_UNUSED(none))
 {
     if (PY_UNLIKELY(py_is_overloaded(self)))
@@ -112,7 +121,7 @@ static PyObject *tensor_data_ptr(PyObject *self, PyObject *Py_UNUSED(none))
     return grd_ok() ? PyLong_FromVoidPtr(data) : py_raise();
 }
 
-/* The number of the device for those that are counted, -1 for the cpu and meta. */
+/* Returns the index of the device, -1 for the cpu and meta. */
 static PyObject *tensor_get_device(PyObject *self, PyObject *Py_UNUSED(none))
 {
     if (PY_UNLIKELY(py_is_overloaded(self)))
@@ -142,7 +151,7 @@ static PyObject *tensor_is_contiguous(PyObject *self, PyObject *const *args, Py_
     return PyBool_FromLong(is_contiguous);
 }
 
-/* ---- Dtype ---------------------------------------------------------------------------------------------------------------------- */
+/* ---- Dtype ------------------------------------------------------------------------------------------------------- */
 
 static PyObject *tensor_is_floating_point(PyObject *self, PyObject *Py_UNUSED(none))
 {
@@ -192,7 +201,7 @@ static PyObject *itself(PyObject *self, PyObject *Py_UNUSED(none))
     return self;
 }
 
-/* ---- Values ----------------------------------------------------------------------------------------------------------------------- */
+/* ---- Values ------------------------------------------------------------------------------------------------------ */
 
 static PyObject *tensor_item(PyObject *self, PyObject *Py_UNUSED(none))
 {
@@ -233,13 +242,7 @@ static PyObject *tensor_reversed(PyObject *self, PyObject *Py_UNUSED(none))
     return py_take(scope, grd_flip(t, grd_dims(0)));
 }
 
-/* Tensors are different keys, whatever their elements. */
-Py_hash_t py_tensor_hash(PyObject *self)
-{
-    return PyBaseObject_Type.tp_hash(self);
-}
-
-/* ---- Gradients -------------------------------------------------------------------------------------------------------------------- */
+/* ---- Gradients --------------------------------------------------------------------------------------------------- */
 
 static const struct py_param requires_params[] = {SELF, {"requires_grad", GRD_KIND_BOOL, PY_OPTIONAL, "True"}};
 static const struct py_signature requires_signature = {.params = requires_params, .nparams = 2, .nvalues = 2, .positional = 2};
@@ -274,7 +277,7 @@ static PyObject *tensor_is_view(PyObject *self, PyObject *Py_UNUSED(none))
     return PyBool_FromLong(grd_view_base(py_tensor_of(self)) != NULL);
 }
 
-/* ---- Memory ----------------------------------------------------------------------------------------------------------------------- */
+/* ---- Memory ------------------------------------------------------------------------------------------------------ */
 
 static PyObject *refuse_pinning(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names)
 {
@@ -290,7 +293,7 @@ static PyObject *is_pinned(PyObject *self, PyObject *const *args, Py_ssize_t nar
     Py_RETURN_FALSE;
 }
 
-/* ---- The table ---------------------------------------------------------------------------------------------------------------------- */
+/* ---- The table --------------------------------------------------------------------------------------------------- */
 
 #define EXAMPLE "\n\n>>> import gradus as torch\n"
 #define FORMAT "\nmemory_format: the order of dimensions of the result; torch.preserve_format keeps that of the tensor."

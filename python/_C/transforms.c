@@ -1,5 +1,6 @@
-/* Dual tensors, batch tensors and their levels, on which derivatives of functions and vmap are built. The functions themselves are in gradus.func and gradus.autograd.forward_ad. */
-#include "graph.h"
+/* Dual tensors, batch tensors and their levels. gradus.func and gradus.autograd.forward_ad build derivatives of functions and vmap on them. */
+#include "tables.h"
+#include "tensor_object.h"
 #include "gradus/transform.h"
 
 static PyObject *enter_dual_level(PyObject *module, PyObject *nothing)
@@ -20,7 +21,7 @@ static PyObject *exit_dual_level(PyObject *module, PyObject *nothing)
     return py_leave(scope);
 }
 
-/* A TypeError for an argument that is no tensor. False with the exception. */
+/* True if there are `wanted` arguments and all are tensors. False with TypeError. */
 static bool check_tensors(const char *name, PyObject *const *args, Py_ssize_t nargs, Py_ssize_t wanted)
 {
     if (nargs != wanted) {
@@ -54,9 +55,9 @@ static PyObject *unpack_dual(PyObject *module, PyObject *const *args, Py_ssize_t
     return py_take_tuple(scope, grd_tensors(primal, tangent));
 }
 
-/* ---- Batch tensors ------------------------------------------------------------------------------------------------------------------ */
+/* ---- Batch tensors ----------------------------------------------------------------------------------------------- */
 
-static const char *const names[] = {"error", "different", "same"}; /* in the order of grd_randomness */
+static const char *const names[] = {"error", "different", "same"}; /* indexed by grd_randomness */
 
 static PyObject *batch_begin(PyObject *module, PyObject *args)
 {
@@ -103,7 +104,7 @@ static PyObject *is_batched(PyObject *module, PyObject *const *args, Py_ssize_t 
     return check_tensors("_is_batched", args, nargs, 1) ? PyBool_FromLong(grd_is_batched(py_tensor_of(args[0]))) : NULL;
 }
 
-/* `change` of a tensor and a dimension. */
+/* Runs _batch or _unbatch: `change` of a tensor and a dimension, 0 by default. */
 static PyObject *change_batch(const char *name, grd_tensor *(*change)(grd_tensor *, int64_t), PyObject *const *args, Py_ssize_t nargs)
 {
     if (!check_tensors(name, args, nargs - (nargs == 2), 1))
@@ -127,7 +128,7 @@ static PyObject *unbatch(PyObject *module, PyObject *const *args, Py_ssize_t nar
     return change_batch("_unbatch", grd_unbatch, args, nargs);
 }
 
-static PyMethodDef functions[] = {
+PyMethodDef py_transform_functions[] = {
     {"_enter_dual_level", enter_dual_level, METH_NOARGS,
      PyDoc_STR("_enter_dual_level($module, /)\n--\n\nBegins the level of this thread.")},
     {"_exit_dual_level", exit_dual_level, METH_NOARGS, PyDoc_STR("_exit_dual_level($module, /)\n--\n\nEnds it, and with it all tangents.")},
@@ -149,8 +150,3 @@ static PyMethodDef functions[] = {
      PyDoc_STR("_unbatch($module, tensor, dim=0, /)\n--\n\nThe tensor of all elements of the batch, along a dimension.")},
     {0},
 };
-
-bool py_add_transforms(PyObject *module)
-{
-    return PyModule_AddFunctions(module, functions) == 0;
-}

@@ -129,7 +129,7 @@ def test_read_only_arrays_warn():
     (lambda: gradus.ones(2, dtype=gradus.bfloat16).numpy(), TypeError, "Got unsupported ScalarType BFloat16"),
     (lambda: np.asarray(gradus.ones(2, dtype=gradus.bfloat16)), TypeError, "Got unsupported ScalarType BFloat16"),
     (lambda: gradus.ones(2, device="meta").numpy(), TypeError, "can't convert meta device type tensor to numpy. Use Tensor.cpu()"),
-    (lambda: gradus.ones(2).numpy(True), TypeError, "numpy() takes 0 positional arguments but 1 were given"),
+    (lambda: gradus.ones(2).numpy(True), TypeError, "numpy() takes 0 positional arguments but 1 was given"),
     (lambda: gradus.ones(2).numpy(force=1), TypeError, "numpy(): argument 'force' must be bool, not int"),
 ])
 def test_refused_by_numpy(call, error, text):
@@ -253,7 +253,7 @@ def test_tensors_over_a_storage():
     ((0, (2**62, 2**62), (1, 1), "float32"), RuntimeError, ""),
     ((0, (-1,), (1,), "float32"), RuntimeError, "negative dimension"),
     ((0, (2,), (2**62,), "float32"), RuntimeError, "overflow"),
-    (("a", (2,), (1,), "float32"), TypeError, "argument 'offset' must be int, not str"),
+    (("a", (2,), (1,), "float32"), TypeError, "argument 'offset' (position 2) must be int, not str"),
     ((0, 2, (1,), "float32"), TypeError, "argument 'size' must be tuple of ints, not int"),
     ((0, ("a",), (1,), "float32"), TypeError, "found element of type str at pos 0"),
     ((0, (1,) * 65, (1,) * 65, "float32"), ValueError, "65 entries"),

@@ -1,0 +1,132 @@
+/* Work without the interpreter's lock (the GIL), and changes of tensors that must not happen meanwhile.
+ *
+ * Operators over many elements and backward passes release the GIL. Code that changes the memory or the sizes of a tensor (`t.data = …`, resize_,
+ * detach_) waits until no thread works without the GIL, because such work may read any tensor. Work that calls back into Python, for a hook or a
+ * custom function, does not count during the callback: it looks at its tensors again afterwards.
+ *
+ * Invariant: a thread that waits holds neither the GIL nor anything that others wait for, so there is no deadlock. */
+#include "gil.h"
+#include "tables.h"
+
+#include <pthread.h>
+
+static struct {
+    pthread_mutex_t lock;
+    pthread_cond_t changed;
+    int working; /* pieces of work under way, of all threads */
+    int parked;  /* those of threads that wait in py_begin_change: a finalizer may change a tensor in the middle of its thread's work */
+    int waiting; /* threads between py_begin_change and py_end_change */
+} state = {.lock = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER};
+
+static _Thread_local int own; /* pieces of work of this thread, nested */
+
+/* Counts n pieces of work of this thread. Waits for changes unless the thread is already inside other work. */
+static void add_work(int n)
+{
+    pthread_mutex_lock(&state.lock);
+    while (state.waiting > 0 && own == 0)
+        pthread_cond_wait(&state.changed, &state.lock);
+    state.working += n;
+    pthread_mutex_unlock(&state.lock);
+    own += n;
+}
+
+static void take_work_away(int n)
+{
+    own -= n;
+    pthread_mutex_lock(&state.lock);
+    state.working -= n;
+    if (state.waiting > 0)
+        pthread_cond_broadcast(&state.changed);
+    pthread_mutex_unlock(&state.lock);
+}
+
+PyThreadState *py_begin_work(void)
+{
+    PyThreadState *thread = PyEval_SaveThread();
+    add_work(1);
+    return thread;
+}
+
+void py_end_work(PyThreadState *thread)
+{
+    take_work_away(1);
+    PyEval_RestoreThread(thread);
+}
+
+struct py_callback py_begin_callback(void)
+{
+    const int interrupted = own;
+    if (interrupted > 0)
+        take_work_away(interrupted);
+    return (struct py_callback){PyGILState_Ensure(), interrupted};
+}
+
+void py_end_callback(struct py_callback callback)
+{
+    PyGILState_Release(callback.state);
+    if (callback.interrupted > 0)
+        add_work(callback.interrupted);
+}
+
+void py_release_object(void *object)
+{
+    if (!Py_IsInitialized())
+        return;
+    const PyGILState_STATE state_of_gil = PyGILState_Ensure();
+    Py_DECREF((PyObject *)object);
+    PyGILState_Release(state_of_gil);
+}
+
+/* True if threads that do not wait are at work. The caller holds state.lock. */
+static bool others_work(void)
+{
+    return state.working > state.parked;
+}
+
+void py_begin_change(void)
+{
+    pthread_mutex_lock(&state.lock);
+    state.waiting++;
+    state.parked += own;
+    if (own > 0)
+        pthread_cond_broadcast(&state.changed);
+    while (others_work()) {
+        pthread_mutex_unlock(&state.lock);
+        PyThreadState *thread = PyEval_SaveThread();
+        pthread_mutex_lock(&state.lock);
+        while (others_work())
+            pthread_cond_wait(&state.changed, &state.lock);
+        pthread_mutex_unlock(&state.lock);
+        PyEval_RestoreThread(thread);
+        pthread_mutex_lock(&state.lock);
+    }
+    pthread_mutex_unlock(&state.lock);
+}
+
+void py_end_change(void)
+{
+    pthread_mutex_lock(&state.lock);
+    state.waiting--;
+    state.parked -= own;
+    pthread_cond_broadcast(&state.changed);
+    pthread_mutex_unlock(&state.lock);
+}
+
+/* In the child after fork(), which has one thread: forgets the other threads. */
+static void start_anew(void)
+{
+    pthread_mutex_init(&state.lock, NULL);
+    pthread_cond_init(&state.changed, NULL);
+    state.working = own;
+    state.parked = state.waiting = 0;
+}
+
+bool py_add_work(PyObject *module)
+{
+    (void)module;
+    if (pthread_atfork(NULL, NULL, start_anew) == 0)
+        return true;
+    PyErr_NoMemory();
+    return false;
+}
