@@ -82,6 +82,7 @@ PyObject *py_method_apply_(PyObject *self, PyObject *function);
 PyObject *py_method_map_(PyObject *self, PyObject *args);
 PyObject *py_method_map2_(PyObject *self, PyObject *args);
 PyObject *py_method_format(PyObject *self, PyObject *format);
+PyObject *py_draw_strides(PyObject *module, PyObject *t);
 /* convert.c */
 py_entry py_method_to, py_method_type, py_method_type_as, py_method_cpu, py_method_cuda;
 py_entry py_method_bool, py_method_byte, py_method_char, py_method_short, py_method_int, py_method_long, py_method_half, py_method_bfloat16,

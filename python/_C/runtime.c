@@ -199,6 +199,7 @@ static PyObject *log_api_usage_once(PyObject *Py_UNUSED(module), PyObject *Py_UN
 static PyMethodDef functions[] = {
     {"_log_api_usage_once", log_api_usage_once, METH_O, "_log_api_usage_once($module, name)\n--\n\nNothing: no use is counted."},
     {"_error_is_pending", error_is_pending, METH_NOARGS, PyDoc_STR("For tests: True if a call left an error of the library behind.")},
+    {"_draw_strides", py_draw_strides, METH_O, "_draw_strides($module, t, /)\n--\n\nThe picture of gradus.viz.strides(t), as text."},
     {"get_num_threads", get_num_threads, METH_NOARGS,
      "get_num_threads($module)\n--\n\nThreads an operator may use, the caller's included."},
     {"set_num_threads", set_num_threads, METH_O,

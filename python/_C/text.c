@@ -30,6 +30,18 @@ PyObject *py_tensor_repr(PyObject *self)
     return object;
 }
 
+PyObject *py_draw_strides(PyObject *Py_UNUSED(module), PyObject *t)
+{
+    if (!py_is_tensor(t))
+        return PyErr_Format(PyExc_TypeError, "strides(): argument 't' (position 1) must be Tensor, not %s", Py_TYPE(t)->tp_name);
+    char *text = grd_draw_strides(py_tensor_of(t));
+    if (text == NULL)
+        return py_raise();
+    PyObject *object = PyUnicode_FromString(text);
+    free(text);
+    return object;
+}
+
 /* The only element of a 0-d tensor formatted as the number it is; every other tensor takes the empty format alone. */
 PyObject *py_method_format(PyObject *self, PyObject *format)
 {
