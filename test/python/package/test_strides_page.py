@@ -194,6 +194,45 @@ def test_page_shows_its_address(tmp_path):
     assert len(re.findall(r'class="cell hot"', document)) == 2
 
 
+def clicked(script, tmp_path, address=""):
+    """The JSON that a script leaves in `said` after the page has been drawn."""
+    end = 'document.body.textContent = "RESULTS" + JSON.stringify(said) + "END";'
+    page = PAGE.read_text().replace("</body>", f"<script>const said = [], $ = id => document.getElementById(id); {script} {end}</script></body>")
+    return json.loads(re.search("RESULTS(.*)END", html.unescape(dump(page, tmp_path, address)), re.S)[1])
+
+
+def test_page_goes_by_keys(tmp_path):
+    script = """
+    document.querySelector('.cell[data-side="tensor"][data-number="0"]').focus();
+    for (const [key, shiftKey] of [["ArrowRight"], ["ArrowDown"], ["ArrowRight", true], ["ArrowUp"], ["ArrowUp"], ["End"], ["ArrowRight"], ["ArrowLeft", true], ["Home"]]) {
+      document.activeElement.dispatchEvent(new KeyboardEvent("keydown", {key, shiftKey, bubbles: true}));
+      said.push(document.activeElement.getAttribute("aria-label").split(",").slice(0, -2).join(","));
+    }"""
+    moved = clicked(script, tmp_path, "#storage=24&sizes=2,3,4&strides=12,4,1&offset=0")
+    assert moved == [f"element {index}" for index in ([0, 0, 1], [0, 1, 1], [1, 1, 1], [1, 0, 1], [1, 0, 1], [1, 2, 3], [1, 2, 3], [0, 2, 3], [0, 0, 0])]
+
+
+def test_page_is_typed_into(tmp_path):
+    script = """
+    const type = (input, value) => { input.value = value; input.dispatchEvent(new InputEvent("input", {bubbles: true})); said.push([location.hash, $("geometry-error").textContent]); };
+    type($("geometry").elements.strides, "1, 5");
+    type($("geometry").elements.strides, "1, x");
+    type($("geometry").elements.strides, "1, 3");
+    [...$("operators").children].find(button => button.textContent === "reshape").click();
+    said.push($("preview").textContent);
+    $("apply").click(); said.push(location.hash);
+    $("undo").click(); said.push(location.hash);
+    $("redo").click(); said.push(location.hash, $("code").textContent);"""
+    first, second, third, preview, applied, undone, redone, code = clicked(script, tmp_path)
+    with pytest.raises(RuntimeError) as caught:
+        torch.arange(12.0).as_strided((3, 4), (1, 5), 0)
+    before, after = "#storage=12&sizes=3,4&strides=4,1&offset=0", "#storage=12&sizes=3,4&strides=1,3&offset=0"
+    assert first == [before, f"RuntimeError: {caught.value}"] and second == [before, "strides: “ x” is not an integer."] and third == [after, ""]
+    assert preview.startswith("copy.reshape(-1)sizes [12]strides [1]offset 0Dims 0 and 1 do not merge: dim 1 has 4 elements with stride 3")
+    assert [applied, undone, redone] == [f"{after}&ops=reshape(-1)", f"{after}&ops=reshape(-1)&at=0", f"{after}&ops=reshape(-1)"]
+    assert eval(code).tolist() == [*range(0, 12, 3), *range(1, 12, 3), *range(2, 12, 3)]
+
+
 def test_page_refuses_an_address_in_the_words_of_gradus(tmp_path):
     document = dump(PAGE.read_text(), tmp_path, "#storage=10&sizes=3,4&strides=4,1&offset=0")
     with pytest.raises(RuntimeError) as caught:
