@@ -62,7 +62,7 @@ static bool indices_at(const struct picture *p, const int64_t *places, int64_t *
     return drawn;
 }
 
-/* How many elements lie between the first one of the storage, or of the tensor, and the element at these indices. */
+/* How many elements the element at these indices lies behind the first one: Σ index · stride. */
 static int64_t distance(const struct picture *p, const int64_t *indices)
 {
     int64_t sum = 0;
