@@ -12,7 +12,7 @@
 #include "core/tensor.h"
 
 enum {
-    MAX_PLACES = 4096, /* of elements, and as many of cells */
+    MAX_PLACES = 4096, /* the limit for elements, and for a storage whose cells are all drawn */
     LIST_CHARS = 512,
     VALUE_CHARS = 64,
     MARGIN = 14,
@@ -26,34 +26,34 @@ enum {
 
 struct picture {
     const grd_tensor *t;
-    bool has_values, all_cells; /* all_cells: those that no element is read from are drawn, too */
+    bool has_values, all_cells; /* all_cells: cells that no element is read from are drawn, too */
     int64_t edge;               /* indices drawn at each end of a dimension whose middle is left out */
     int64_t ncells, nplaces;
-    int64_t entries[GRD_MAX_DIMS]; /* places along each dimension: its drawn indices, and one for the dots */
+    int64_t entries[GRD_MAX_DIMS]; /* places along each dimension: its drawn indices, and one for dots */
     int64_t pitch[GRD_MAX_DIMS];   /* distance of neighbouring places, downwards or to the right */
     int64_t *read, nread;          /* the cells that drawn elements are read from, in rising order: one entry for each element */
-    int64_t width;                 /* of a cell */
-    int64_t right, bottom;         /* of what was drawn */
+    int64_t width;                 /* the width of each cell */
+    int64_t right, bottom;         /* the edges of what has been drawn */
     struct grd_text text;
 };
 
-/* ---- Places: the drawn indices of each dimension, with a place for the dots in the middle -------------------------------------- */
+/* ---- Places: each dimension has one for every index that is drawn, and one for the dots in its middle -------------------------------------- */
 
-/* The index at a place of a dimension; -1 where the middle was left out. */
+/* Returns the index that is drawn at a place of a dimension; -1 for the dots. */
 static int64_t index_at(const struct picture *p, int dim, int64_t place)
 {
     const int64_t left_out = p->t->sizes[dim] + 1 - p->entries[dim];
     return left_out == 1 || place < p->edge ? place : place == p->edge ? -1 : place - 1 + left_out;
 }
 
-/* Counts the places up like the digits of a number. */
+/* Goes to the next element in row-major order: counts the places up like the digits of a number. */
 static void advance(const struct picture *p, int64_t *places)
 {
     for (int dim = p->t->ndim - 1; dim >= 0 && ++places[dim] == p->entries[dim]; dim--)
         places[dim] = 0;
 }
 
-/* The indices at the places; false if one is left out. */
+/* Writes the index at the place of each dimension. False if one of the places has dots. */
 static bool indices_at(const struct picture *p, const int64_t *places, int64_t *ret_indices)
 {
     bool drawn = true;
@@ -62,7 +62,7 @@ static bool indices_at(const struct picture *p, const int64_t *places, int64_t *
     return drawn;
 }
 
-/* How many elements the element at these indices lies behind the first one: Σ index · stride. */
+/* Returns how many elements the element at these indices lies behind the tensor's first one: Σ index · stride. */
 static int64_t distance(const struct picture *p, const int64_t *indices)
 {
     int64_t sum = 0;
@@ -95,7 +95,8 @@ static bool plan_places(struct picture *p)
 
 /* ---- Texts ----------------------------------------------------------------------------------------------------------------------- */
 
-/* Writes an element, or nothing where its memory cannot be read; returns how many characters. */
+/* Writes the value of an element, or nothing where values are not read; returns its length. in_memory: the value as it lies in memory, which
+ * is another one where the tensor is conjugated. */
 static int format_value(const struct picture *p, const void *element, bool in_memory, char *ret_text)
 {
     ret_text[0] = '\0';
@@ -113,7 +114,7 @@ static int format_value(const struct picture *p, const void *element, bool in_me
     return snprintf(ret_text, VALUE_CHARS, "%.4g", grd_scalar_double(x));
 }
 
-/* "1,2" */
+/* Writes "1,2". */
 static const char *format_indices(const struct picture *p, const int64_t *indices, char *buffer)
 {
     int n = 0;
@@ -123,7 +124,7 @@ static const char *format_indices(const struct picture *p, const int64_t *indice
     return buffer;
 }
 
-/* The color of a cell: from blue at the beginning of the storage through green and yellow to red at its end. */
+/* Writes the color of a cell: from blue at the beginning of the storage through green and yellow to red at its end. */
 static void format_color(const struct picture *p, int64_t cell, char ret_color[8])
 {
     const double hue = 255 - 240.0 * (double)cell / (double)(p->ncells > 1 ? p->ncells - 1 : 1), lightness = 0.84,
@@ -174,7 +175,7 @@ static void add_dots(struct picture *p, int64_t x, int64_t y, const char *left_o
 
 /* ---- The storage -------------------------------------------------------------------------------------------------------------------- */
 
-/* Where the storage's cells are drawn: rows of `columns`. */
+/* The cells of the storage are drawn in rows of `columns`; `drawn` of them have their place. */
 struct rows {
     int64_t columns, drawn;
 };
@@ -192,7 +193,7 @@ static void draw_cell(struct picture *p, struct rows *rows, int64_t cell, int64_
     int64_t x, y;
     place_next(p, rows, &x, &y);
     open_cell(p, "cell", x, y);
-    if (cell < p->ncells) /* the storage may have been made smaller than what the tensor reaches */
+    if (cell < p->ncells) /* a storage that was resized may end before what the tensor reaches */
         format_value(p, cell_data(p, cell), true, value);
     grd_text_add(&p->text, " data-cell=\"%lld\" data-reads=\"%lld\"><title>storage cell %lld, read by %lld element%s</title>",
                  (long long)cell, (long long)reads, (long long)cell, (long long)reads, reads == 1 ? "" : "s");
@@ -201,7 +202,7 @@ static void draw_cell(struct picture *p, struct rows *rows, int64_t cell, int64_
     add_label(p, number, value);
 }
 
-/* The cells from `first` to the one before `past`, which no drawn element is read from. */
+/* Draws cells first to past - 1, which no drawn element is read from, or dots in their place. */
 static void draw_unread(struct picture *p, struct rows *rows, int64_t first, int64_t past)
 {
     char text[VALUE_CHARS];
@@ -232,7 +233,7 @@ static void draw_storage(struct picture *p)
 
 /* ---- The tensor ------------------------------------------------------------------------------------------------------------------------ */
 
-/* "[1, 2]: 0 + 1·4 + 2·1 is storage cell 6" */
+/* Adds the tooltip "[1, 2]: 0 + 1·4 + 2·1 is storage cell 6". */
 static void add_sum(struct picture *p, const int64_t *indices, int64_t cell)
 {
     char list[LIST_CHARS];
@@ -290,14 +291,14 @@ static int compare_cells(const void *a, const void *b)
     return (first > second) - (first < second);
 }
 
-/* Makes room in cells for a text of n characters that are `size` units wide. */
+/* Makes cells wide enough for n characters of `size` units each. */
 static void widen(struct picture *p, int64_t n, int64_t size)
 {
     const int64_t width = n * size + 8;
     p->width = width > p->width ? width : p->width;
 }
 
-/* Looks at what will be drawn: which cells are read, and how long the texts are. False if there is no memory. */
+/* Finds the cells that drawn elements are read from, and the width that the texts need. False if there is no memory. */
 static bool measure(struct picture *p)
 {
     int64_t places[GRD_MAX_DIMS] = {0}, indices[GRD_MAX_DIMS];
@@ -318,7 +319,7 @@ static bool measure(struct picture *p)
     return true;
 }
 
-/* The picture around the cells: sizes, strides and offset, and a name for each side. */
+/* Adds the whole file: the head with sizes, strides and offset, a name for each side, and the cells. */
 static void add_frame(const struct picture *p, int64_t left, struct grd_text *ret_text)
 {
     const grd_tensor *t = p->t;
@@ -353,7 +354,7 @@ static bool check_drawable(const grd_tensor *t)
                                         "element of the batch: draw the tensor it was made of");
 }
 
-/* The text of a picture whose places are planned; NULL with the error raised. */
+/* Returns the text of the picture; NULL with the error raised. */
 static char *drawn(struct picture *p)
 {
     struct grd_text whole = {0};
