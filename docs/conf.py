@@ -6,6 +6,7 @@ html_theme = "furo"
 html_title = "Gradus"
 html_copy_source = False
 html_static_path = ["static"]
+html_extra_path = ["strides.html"]
 html_css_files = ["gradus.css"]
 html_show_sphinx = False
 myst_heading_anchors = 3

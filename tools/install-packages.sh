@@ -4,4 +4,4 @@
 set -e
 apt-get update -qq
 DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends \
-    gcc g++ make git python3 python3-dev python3-venv libcmocka-dev pkg-config ccache valgrind clang clang-14 libclang-rt-14-dev > /dev/null
+    gcc g++ make git python3 python3-dev python3-venv libcmocka-dev pkg-config ccache valgrind clang clang-14 libclang-rt-14-dev chromium > /dev/null

@@ -8,7 +8,7 @@ from generator.c_reference import contents
 
 MODULES = """gradus gradus.Tensor gradus.autograd gradus.autograd.functional gradus.autograd.graph gradus.fft gradus.linalg gradus.nested gradus.nn gradus.nn.functional gradus.nn.init
 gradus.nn.utils gradus.nn.utils.rnn gradus.optim gradus.optim.lr_scheduler gradus.random gradus.serialization gradus.utils.checkpoint gradus.utils.data
-gradus.utils.dlpack""".split()
+gradus.utils.dlpack gradus.viz""".split()
 
 
 def resolve(path):

@@ -123,6 +123,13 @@ GRD_API char *grd_to_string(grd_tensor *t);
 GRD_API char *grd_to_string_as(grd_tensor *t, const char *name);
 /* Prints it and a newline to standard output. */
 GRD_API void grd_print(grd_tensor *t);
+/* Returns a picture of a strided tensor, as the text of an SVG file: the cells of its storage with their numbers, and beside them its elements with their
+ * indices, each in the color of the cell it is read from. Sizes, strides and offset stand above; the tooltip of an element is the sum that leads to its
+ * cell, "[1, 2]: 0 + 1·4 + 2·1 is storage cell 6". malloc'ed, the caller frees it. NULL on failure.
+ * As in printing, the middle of each dimension is left out where there are more elements than the print options' threshold. Where the storage has more
+ * cells than that, those that no drawn element is read from are left out. Elements on other devices than the cpu are drawn without values.
+ * RuntimeError: more than 4096 elements are left to draw, or `t` is a batch tensor. NotImplementedError: `t` is a wrapper. */
+GRD_API char *grd_draw_strides(grd_tensor *t);
 
 GRD_END_DECLS
 #endif

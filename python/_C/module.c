@@ -45,7 +45,7 @@ static bool add_functions(PyObject *module)
     PyMethodDef *const tables[] = {py_as_tensor_functions, py_legacy_functions,       py_buffer_functions,         py_numpy_functions,
                                    py_dlpack_functions,    py_storage_functions,      py_shared_storage_functions, py_query_functions,
                                    py_variadic_functions,  py_memory_stats_functions, py_hook_functions,           py_autocast_functions,
-                                   py_transform_functions};
+                                   py_transform_functions, py_picture_functions};
     for (size_t i = 0; i < sizeof tables / sizeof *tables; i++)
         if (PyModule_AddFunctions(module, tables[i]) < 0)
             return false;

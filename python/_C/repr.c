@@ -1,7 +1,8 @@
-/* Tensor as text: repr, str and format. */
+/* Tensor as text: repr, str, format and the picture of its strides. */
 #include "errors.h"
 #include "override.h"
 #include "scalar.h"
+#include "tables.h"
 #include "tensor_methods.h"
 #include "tensor_slots.h"
 
@@ -19,6 +20,18 @@ PyObject *py_tensor_repr(PyObject *self)
     if (PY_UNLIKELY(py_is_overloaded(self)))
         return py_override(self, "__repr__", NULL, 0, NULL);
     char *text = grd_to_string_as(py_tensor_of(self), printed_name(self));
+    if (text == NULL)
+        return py_raise();
+    PyObject *object = PyUnicode_FromString(text);
+    free(text);
+    return object;
+}
+
+static PyObject *draw_strides(PyObject *Py_UNUSED(module), PyObject *t)
+{
+    if (!py_is_tensor(t))
+        return PyErr_Format(PyExc_TypeError, "strides(): argument 't' (position 1) must be Tensor, not %s", Py_TYPE(t)->tp_name);
+    char *text = grd_draw_strides(py_tensor_of(t));
     if (text == NULL)
         return py_raise();
     PyObject *object = PyUnicode_FromString(text);
@@ -44,3 +57,8 @@ PyObject *py_method_format(PyObject *self, PyObject *format)
         return PyErr_Format(PyExc_TypeError, "unsupported format string passed to %s.__format__", py_class_name(self));
     return PyObject_Str(self);
 }
+
+PyMethodDef py_picture_functions[] = {
+    {"_draw_strides", draw_strides, METH_O, "_draw_strides($module, t, /)\n--\n\nReturns the picture of gradus.viz.strides(t), as text."},
+    {NULL, NULL, 0, NULL},
+};

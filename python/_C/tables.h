@@ -33,7 +33,7 @@ extern PyGetSetDef py_tensor_properties[];       /* properties.c */
 /* Hand-written functions of the module. */
 extern PyMethodDef py_as_tensor_functions[], py_legacy_functions[], py_buffer_functions[], py_numpy_functions[], py_dlpack_functions[],
     py_storage_functions[], py_shared_storage_functions[], py_query_functions[], py_variadic_functions[], py_memory_stats_functions[],
-    py_hook_functions[], py_autocast_functions[], py_transform_functions[];
+    py_hook_functions[], py_autocast_functions[], py_transform_functions[], py_picture_functions[];
 
 /* Each adds the names of its file to the module. py_add_tensor comes before those that make subclasses of Tensor or look at its class. */
 typedef bool py_adder(PyObject *module);

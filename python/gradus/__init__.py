@@ -71,6 +71,7 @@ if TYPE_CHECKING:
     from gradus import types as types
     from gradus import utils as utils
     from gradus import version as version
+    from gradus import viz as viz
     from gradus import xpu as xpu
     from gradus._switches import *  # noqa: F403
     from gradus._switches import _assert as _assert
@@ -100,7 +101,7 @@ torch = sys.modules[__name__]  # programs of PyTorch's that say "from torch impo
 sys.meta_path.append(_absent.Finder)
 
 _SUBMODULES = frozenset({"accelerator", "amp", "array_api", "autograd", "backends", "compiler", "cpu", "cuda", "distributed", "distributions", "fft", "func", "futures", "fx", "hub", "jit", "linalg", "masked", "mps", "multiprocessing", "nested", "nn", "onnx", "ops",
-                         "optim", "overrides", "profiler", "quasirandom", "random", "return_types", "safetensors", "serialization", "signal", "special", "storage", "testing", "torch_version", "types", "utils", "version", "xpu"})
+                         "optim", "overrides", "profiler", "quasirandom", "random", "return_types", "safetensors", "serialization", "signal", "special", "storage", "testing", "torch_version", "types", "utils", "version", "viz", "xpu"})
 _LAZY = {"save": "serialization", "load": "serialization", "compile": "compiler", "autocast": "amp", "GradScaler": "amp", "OutOfMemoryError": "cuda", "AcceleratorError": "cuda",
          "is_autocast_enabled": "amp", "get_autocast_dtype": "amp.autocast_mode", "is_autocast_available": "amp",
          "set_autocast_dtype": "amp.autocast_mode", "set_autocast_enabled": "amp.autocast_mode", "__version__": "torch_version", "vmap": "func", "SymInt": "nested._size"}

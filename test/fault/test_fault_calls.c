@@ -70,6 +70,14 @@ static void print_one(void)
     free(text);
 }
 
+static void draw_one(void)
+{
+    char *text = grd_draw_strides(grd_transpose(grd_view(grd_arange(grd_int(200)), grd_dims(10, 20)), 0, 1));
+    assert_true(text != NULL || !grd_ok());
+    result = text != NULL ? (double)strlen(text) : 0;
+    free(text);
+}
+
 static void compare(void)
 {
     grd_tensor *a = grd_ones(grd_dims(4, 40)), *b = grd_mul_scalar(a, grd_float(1 + 1e-9));
@@ -366,6 +374,7 @@ static const struct scenario {
     {"borrow_memory", borrow_memory},
     {"use_numbers", use_numbers},
     {"print_one", print_one},
+    {"draw_one", draw_one},
     {"compare", compare},
     {"keep_views", keep_views},
     {"work_in_a_new_thread", work_in_a_new_thread},

@@ -204,6 +204,7 @@ static void check_odd_strides(struct bytes *b)
     const int64_t dim = take_between(b, -n, n - 1), other = take_between(b, -n, n - 1), step = take_extreme(b);
     const grd_scalar start = grd_int(take_extreme(b)), end = grd_int(take_extreme(b));
     free(grd_to_string(t));
+    free(grd_draw_strides(t));
     free(grd_to_string(grd_slice(t, .dim = dim, .start = start, .end = end, .step = step)));
     grd_error_clear();
     grd_diagonal(t, .offset = take_extreme(b), .dim1 = dim, .dim2 = other);

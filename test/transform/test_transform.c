@@ -237,6 +237,10 @@ static void test_printing(void **state)
     assert_string_equal(text, "BatchedTensor(lvl=1, bdim=0, value=\n    tensor([[0., 1.],\n            [2., 3.],\n            [4., 5.]], "
                               "dtype=torch.float64)\n)");
     free(text);
+    assert_null(grd_draw_strides(grd_batch(iota(grd_dims(3, 2)), 0)));
+    expect_error(GRD_ERROR_RUNTIME,
+                 "grd_draw_strides: argument 't' is a batch tensor, whose strides are those of one element of the batch: draw the "
+                 "tensor it was made of");
 }
 
 /* ---- Random numbers ------------------------------------------------------------------------------------------------------------------------ */

@@ -75,6 +75,8 @@ static void nothing_reads_it(void **state)
     char *text = grd_to_string(a);
     assert_string_equal(text, "tensor(..., wrapper='boxed', size=(2, 3), dtype=torch.int64)");
     free(text);
+    assert_null(grd_draw_strides(a));
+    expect_error(GRD_ERROR_NOT_IMPLEMENTED, "grd_draw_strides: argument 't' is a wrapper, 'boxed', whose storage has no cells");
     grd_to_memory(a, values, GRD_INT64);
     expect_error(GRD_ERROR_NOT_IMPLEMENTED, "Cannot copy out of meta tensor; no data!");
     const grd_key_guard guard = grd_key_guard_set(0, 1u << GRD_KEY_WRAPPER);
