@@ -93,11 +93,6 @@ struct transposition {
     int64_t n, sizes[GRD_MAX_DIMS], to_strides[GRD_MAX_DIMS], from_strides[GRD_MAX_DIMS]; /* the other dimensions; bytes */
 };
 
-static int64_t at_most(int64_t a, int64_t b)
-{
-    return a < b ? a : b;
-}
-
 static void transpose_pieces(int64_t begin, int64_t end, void *context)
 {
     const struct transposition *t = context;
@@ -112,7 +107,7 @@ static void transpose_pieces(int64_t begin, int64_t end, void *context)
             to += at * t->to_strides[i];
             from += at * t->from_strides[i];
         }
-        t->kernel(at_most(t->rows - row, t->high), at_most(t->columns - column, t->wide), to, t->to_stride, from, t->from_stride,
+        t->kernel(grd_least(t->rows - row, t->high), grd_least(t->columns - column, t->wide), to, t->to_stride, from, t->from_stride,
                   t->streamed);
     }
 }
@@ -154,9 +149,9 @@ static bool copy_transposed(grd_tensor *to, const grd_tensor *from)
         t.from_strides[t.n++] = grd_byte_stride(from, i);
         matrices *= to->sizes[i];
     }
-    t.high = at_most(t.rows, PAGE / itemsize);
+    t.high = grd_least(t.rows, PAGE / itemsize);
     int64_t wide = TRANSPOSE_PIECE / itemsize / t.high;
-    t.wide = at_most(t.columns, wide - wide % CACHE_LINE);
+    t.wide = grd_least(t.columns, wide - wide % CACHE_LINE);
     t.down = (t.rows - 1) / t.high + 1;
     t.across = (t.columns - 1) / t.wide + 1;
     int64_t piece = t.high * t.wide * itemsize;

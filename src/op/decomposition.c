@@ -179,6 +179,17 @@ void run_hidden_cholesky_inverse_lower(const struct grd_plan *p, grd_tensor *sel
     grd_parallel_for(0, grd_matrix_count(self), grd_matrix_grain(n * n * n), invert_factors, (void *)p);
 }
 
+/* RuntimeError: matrices a that are not square, or right sides b with other rows than they have. */
+static bool check_equation(const grd_tensor *a, const grd_tensor *b, const char *function)
+{
+    const int64_t rows = grd_size_from_end(b, 2), columns = grd_size_from_end(b, 1);
+    if (!grd_check_square(a, ""))
+        return false;
+    return rows == grd_size_from_end(a, 1) ||
+           grd_raise(GRD_ERROR_RUNTIME, "Incompatible matrix sizes for %s: each A matrix is %lld by %lld but each b matrix is %lld by %lld",
+                     function, (long long)grd_size_from_end(a, 2), (long long)grd_size_from_end(a, 1), (long long)rows, (long long)columns);
+}
+
 bool grd_cholesky_solve_check(const grd_tensor *b, const grd_tensor *u)
 {
     const grd_tensor *const both[] = {b, u};
@@ -189,13 +200,7 @@ bool grd_cholesky_solve_check(const grd_tensor *b, const grd_tensor *u)
     if (b->dtype != u->dtype)
         return grd_raise(GRD_ERROR_RUNTIME, "Expected b and A to have the same dtype, but found b of type %s and A of type %s instead.",
                          grd_dtype_type_name((grd_dtype)b->dtype), grd_dtype_type_name((grd_dtype)u->dtype));
-    if (!grd_check_square(u, ""))
-        return false;
-    return grd_size_from_end(b, 2) == grd_size_from_end(u, 1) ||
-           grd_raise(GRD_ERROR_RUNTIME,
-                     "Incompatible matrix sizes for cholesky_solve: each A matrix is %lld by %lld but each b matrix is %lld by %lld",
-                     (long long)grd_size_from_end(u, 2), (long long)grd_size_from_end(u, 1), (long long)grd_size_from_end(b, 2),
-                     (long long)grd_size_from_end(b, 1));
+    return check_equation(u, b, "cholesky_solve");
 }
 
 /* ---- QR ------------------------------------------------------------------------------------------------------------------------------------ */
@@ -616,11 +621,5 @@ bool grd_triangular_solve_check(const grd_tensor *b, const grd_tensor *a)
             return grd_raise(GRD_ERROR_RUNTIME,
                              "torch.triangular_solve: Expected %s to have at least 2 dimensions, but it has %d dimensions instead",
                              i == 0 ? "b" : "A", (int)both[i]->ndim);
-    if (!grd_check_square(a, ""))
-        return false;
-    return grd_size_from_end(b, 2) == grd_size_from_end(a, 1) ||
-           grd_raise(GRD_ERROR_RUNTIME,
-                     "Incompatible matrix sizes for triangular_solve: each A matrix is %lld by %lld but each b matrix is %lld by %lld",
-                     (long long)grd_size_from_end(a, 2), (long long)grd_size_from_end(a, 1), (long long)grd_size_from_end(b, 2),
-                     (long long)grd_size_from_end(b, 1));
+    return check_equation(a, b, "triangular_solve");
 }

@@ -447,15 +447,6 @@ static void find_lines(const struct lines *l, int64_t first, int64_t count, int6
     }
 }
 
-/* Lines whose offsets are still to be found. */
-static void set_lines(struct grd_fft_lines *lines, struct grd_fft_line first, int64_t count)
-{
-    lines->re = first.re;
-    lines->im = first.im;
-    lines->element = first.element;
-    lines->count = count;
-}
-
 static void transform_in_lanes(const struct lines *l, int64_t first, int64_t count, char *data, char *other)
 {
     const struct step *s = l->step;
@@ -471,8 +462,8 @@ static void transform_in_lanes(const struct lines *l, int64_t first, int64_t cou
     } else if (s->real != NULL) {
         result = exchanged(paired(result, l->itemsize));
     }
-    set_lines(&sources, source, count);
-    set_lines(&results, result, count);
+    grd_fft_set_lines(&sources, &source, source.element, count);
+    grd_fft_set_lines(&results, &result, result.element, count);
     find_lines(l, first, count, sources.offsets, results.offsets);
     for (int64_t i = count; i < row->lanes; i++)
         sources.offsets[i] = sources.offsets[count - 1];

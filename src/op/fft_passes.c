@@ -85,10 +85,7 @@ static int64_t work_bytes(const struct grd_fft_node *node)
 static void set_lines(struct grd_fft_lines *lines, const struct grd_fft_line *line, int64_t element, int64_t step, int64_t first,
                       int64_t count)
 {
-    lines->re = line->re;
-    lines->im = line->im;
-    lines->element = element;
-    lines->count = count;
+    grd_fft_set_lines(lines, line, element, count);
     for (int64_t l = 0; l < GRD_FFT_MOST_LANES; l++)
         lines->offsets[l] = (first + grd_least(l, count - 1)) * step;
 }

@@ -4,6 +4,15 @@
 
 #include "op/fft_node.h"
 
+/* Sets all but the offsets of `count` lines, whose elements are `element` bytes apart and whose first one may begin at `line`. */
+static inline void grd_fft_set_lines(struct grd_fft_lines *lines, const struct grd_fft_line *line, int64_t element, int64_t count)
+{
+    lines->re = line->re;
+    lines->im = line->im;
+    lines->element = element;
+    lines->count = count;
+}
+
 /* Elements that a line in lanes has room for, beside the n of a transform in lanes. */
 int64_t grd_fft_lanes_room(const struct grd_fft_node *node);
 /* Bytes of n elements in lanes, in full blocks. */

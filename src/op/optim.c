@@ -55,19 +55,20 @@ static bool check_alike(const grd_tensor *param, const grd_tensor *t, const char
 
 static bool check_lists(const struct step *s)
 {
-    for (int role = GRD_OPTIM_GRAD; role < s->call->nlists; role++)
-        if (s->call->lists[role].n != s->n && !(role >= s->call->nrequired && s->call->lists[role].n == 0))
-            return grd_raise(GRD_ERROR_RUNTIME, "%s has %lld tensors for %lld parameters", s->call->names[role],
+    const int first_optional = s->call->optimizer->nlists - s->call->optimizer->noptional;
+    for (int role = GRD_OPTIM_GRAD; role < s->call->optimizer->nlists; role++)
+        if (s->call->lists[role].n != s->n && !(role >= first_optional && s->call->lists[role].n == 0))
+            return grd_raise(GRD_ERROR_RUNTIME, "%s has %lld tensors for %lld parameters", s->call->optimizer->lists[role],
                              (long long)s->call->lists[role].n, (long long)s->n);
     for (int64_t i = 0; i < s->n; i++) {
         const grd_tensor *param = s->call->lists[GRD_OPTIM_PARAM].data[i];
         if (!check_dtype((grd_dtype)param->dtype))
             return false;
-        for (int role = GRD_OPTIM_PARAM; role < s->call->nlists; role++) {
+        for (int role = GRD_OPTIM_PARAM; role < s->call->optimizer->nlists; role++) {
             if (s->call->lists[role].n == 0)
                 continue;
             const grd_tensor *t = s->call->lists[role].data[i];
-            if (!check_alike(param, t, s->call->names[role], i) || (role != GRD_OPTIM_GRAD && !grd_check_no_internal_overlap(t)))
+            if (!check_alike(param, t, s->call->optimizer->lists[role], i) || (role != GRD_OPTIM_GRAD && !grd_check_no_internal_overlap(t)))
                 return false;
         }
     }
@@ -76,9 +77,9 @@ static bool check_lists(const struct step *s)
 
 static bool check_values(const struct step *s)
 {
-    for (int k = 0; k < s->call->nvalues; k++) {
+    for (int k = 0; k < s->call->optimizer->nvalues; k++) {
         const grd_tensors values = s->call->values[k];
-        const char *name = s->call->value_names[k];
+        const char *name = s->call->optimizer->values[k];
         if (values.n != s->n)
             return grd_raise(GRD_ERROR_RUNTIME, "%s has %lld tensors for %lld parameters", name, (long long)values.n, (long long)s->n);
         for (int64_t i = 0; i < s->n; i++)
@@ -141,7 +142,7 @@ static void put_back(struct group *g, int nroles)
 
 static bool bring_values(const struct grd_optim_step *call, struct group *group, int64_t i)
 {
-    for (int k = 0; k < call->nvalues && !grd_pending(); k++)
+    for (int k = 0; k < call->optimizer->nvalues && !grd_pending(); k++)
         group->values[k] = grd_on_cpu(call->values[k].data[i]);
     return !grd_pending();
 }
@@ -157,10 +158,10 @@ static bool prepare(struct step *s)
         return false;
     memset(s->groups, 0, (size_t)s->n * sizeof *s->groups);
     for (int64_t i = 0; i < s->n; i++) {
-        for (int role = GRD_OPTIM_PARAM; role < s->call->nlists; role++)
+        for (int role = GRD_OPTIM_PARAM; role < s->call->optimizer->nlists; role++)
             s->groups[i].original[role] = s->call->lists[role].n > 0 ? s->call->lists[role].data[i] : NULL;
         if (!grd_is_meta(s->groups[i].original[GRD_OPTIM_PARAM]) &&
-            !(bring_near(&s->groups[i], s->call->nlists) && bring_values(s->call, &s->groups[i], i)))
+            !(bring_near(&s->groups[i], s->call->optimizer->nlists) && bring_values(s->call, &s->groups[i], i)))
             return false;
     }
     return true;
@@ -180,7 +181,7 @@ static void run_piece(int64_t begin, int64_t end, void *context)
     const struct work *w = context;
     const int64_t offset = begin * w->itemsize;
     grd_tensor *const *near = w->group->near;
-    struct grd_optim_block block = {.kind = w->step->call->kind,
+    struct grd_optim_block block = {.kind = w->step->call->optimizer->kind,
                                     .n = end - begin,
                                     .param = near[GRD_OPTIM_PARAM]->data + offset,
                                     .grad = near[GRD_OPTIM_GRAD]->data + offset,
@@ -194,11 +195,11 @@ static void run_piece(int64_t begin, int64_t end, void *context)
 static void advance(const struct grd_optim_step *call, const struct group *group, int64_t i)
 {
     double numbers[GRD_OPTIM_VALUES] = {0};
-    for (int k = 0; k < call->nvalues; k++)
+    for (int k = 0; k < call->optimizer->nvalues; k++)
         numbers[k] = grd_scalar_double(grd_scalar_read(group->values[k]->data, (grd_dtype)group->values[k]->dtype)) + (k == 0);
-    if (call->set_numbers != NULL)
-        call->set_numbers(call->numbers, numbers);
-    for (int k = 0; k < call->nvalues; k++) {
+    if (call->optimizer->set_numbers != NULL)
+        call->optimizer->set_numbers(call->numbers, numbers);
+    for (int k = 0; k < call->optimizer->nvalues; k++) {
         grd_tensor *value = call->values[k].data[i], *near = group->values[k];
         grd_scalar_write(grd_float(numbers[k]), (grd_dtype)near->dtype, near->data);
         if (near != value)
@@ -218,7 +219,7 @@ static void run_parameter(struct step *s, int64_t i)
     struct work work = {s, group, grd_kernels->optim[real], grd_dtype_size(real)};
     advance(s->call, group, i);
     grd_parallel_for(0, param->numel * (pairs ? 2 : 1), GRAIN, run_piece, &work);
-    put_back(group, s->call->nlists);
+    put_back(group, s->call->optimizer->nlists);
 }
 
 grd_tensors grd_optim_run(const struct grd_optim_step *call)

@@ -16,6 +16,7 @@
 #include "kernel/table.h"
 #include "op/composite.h"
 #include "op/plan.h"
+#include "op/sizes.h"
 #include "op/checks.h"
 #include "core/iter.h"
 
@@ -126,29 +127,27 @@ static void normal_blocks(int64_t n, char *const *data, const int64_t *strides, 
     draw_loop(GRD_NORMAL_BLOCK, (char *const[]){data[0] + (n - GRD_NORMAL_BLOCK) * strides[0]}, strides, draw);
 }
 
-static void normal_loop(int64_t n, char *const *data, const int64_t *strides, const void *params)
+/* Writes normal numbers, drawn in pairs whatever their count, or `exp` of them. */
+static void draw_normals(const struct draw *draw, int64_t n, char *data, int64_t stride, bool exponential)
 {
-    const struct draw *draw = params;
     double values[PIECE];
     for (int64_t at = 0; at < n; at += PIECE) {
-        const int64_t count = n - at < PIECE ? n - at : PIECE;
+        const int64_t count = grd_least(n - at, PIECE);
         grd_kernels->random->normal_one_by_one(&draw->numbers, draw->generator, count, values);
-        convert(GRD_FLOAT64, draw->dtype, count, values, data[0] + at * strides[0], strides[0]);
+        for (int64_t i = 0; exponential && i < count; i++)
+            values[i] = exp(values[i]);
+        convert(GRD_FLOAT64, draw->dtype, count, values, data + at * stride, stride);
     }
 }
 
-/* exp() of normal numbers, drawn in pairs whatever their count. */
+static void normal_loop(int64_t n, char *const *data, const int64_t *strides, const void *params)
+{
+    draw_normals(params, n, data[0], strides[0], false);
+}
+
 static void log_normal_loop(int64_t n, char *const *data, const int64_t *strides, const void *params)
 {
-    const struct draw *draw = params;
-    double values[PIECE];
-    for (int64_t at = 0; at < n; at += PIECE) {
-        const int64_t count = n - at < PIECE ? n - at : PIECE;
-        grd_kernels->random->normal_one_by_one(&draw->numbers, draw->generator, count, values);
-        for (int64_t i = 0; i < count; i++)
-            values[i] = exp(values[i]);
-        convert(GRD_FLOAT64, draw->dtype, count, values, data[0] + at * strides[0], strides[0]);
-    }
+    draw_normals(params, n, data[0], strides[0], true);
 }
 
 static struct draw *draw_of(const struct grd_plan *p)

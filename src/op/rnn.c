@@ -232,52 +232,54 @@ static bool take_states(struct network *x, grd_tensors hx)
     return true;
 }
 
-void op_lstm(grd_tensor *input, grd_tensors hx, grd_tensors params, bool has_biases, int64_t num_layers, double dropout, bool train,
-             bool bidirectional, bool batch_first, grd_tensor **ret)
+/* Runs a network over a batch or, where `batch_sizes` is given, over packed sequences. */
+static grd_hidden_rnn_layer_result run_input(struct network *x, grd_tensor *input, const grd_tensor *batch_sizes, bool batch_first)
 {
-    struct network x = network_of("lstm", params, has_biases, num_layers, dropout, train, bidirectional);
+    return batch_sizes != NULL ? run_packed(x, input, batch_sizes) : run_batch(x, input, batch_first);
+}
+
+static void run_lstm(struct network x, grd_tensors hx, grd_tensor *input, const grd_tensor *batch_sizes, bool batch_first, grd_tensor **ret)
+{
     grd_hidden_rnn_layer_result made = {grd_failed, grd_failed, grd_failed};
     if (take_states(&x, hx))
-        made = run_batch(&x, input, batch_first);
+        made = run_input(&x, input, batch_sizes, batch_first);
     ret[0] = made.output;
     ret[1] = made.hy;
     ret[2] = made.cy;
+}
+
+static void run_rnn(struct network x, grd_tensor *hx, grd_tensor *input, const grd_tensor *batch_sizes, bool batch_first, grd_tensor **ret)
+{
+    grd_hidden_rnn_layer_result made = {grd_failed, grd_failed, grd_failed};
+    x.hx = hx;
+    if (x.kind != NULL)
+        made = run_input(&x, input, batch_sizes, batch_first);
+    ret[0] = made.output;
+    ret[1] = made.hy;
+}
+
+void op_lstm(grd_tensor *input, grd_tensors hx, grd_tensors params, bool has_biases, int64_t num_layers, double dropout, bool train,
+             bool bidirectional, bool batch_first, grd_tensor **ret)
+{
+    run_lstm(network_of("lstm", params, has_biases, num_layers, dropout, train, bidirectional), hx, input, NULL, batch_first, ret);
 }
 
 void op_lstm_packed(grd_tensor *data, grd_tensor *batch_sizes, grd_tensors hx, grd_tensors params, bool has_biases, int64_t num_layers,
                     double dropout, bool train, bool bidirectional, grd_tensor **ret)
 {
-    struct network x = network_of("lstm", params, has_biases, num_layers, dropout, train, bidirectional);
-    grd_hidden_rnn_layer_result made = {grd_failed, grd_failed, grd_failed};
-    if (take_states(&x, hx))
-        made = run_packed(&x, data, batch_sizes);
-    ret[0] = made.output;
-    ret[1] = made.hy;
-    ret[2] = made.cy;
+    run_lstm(network_of("lstm", params, has_biases, num_layers, dropout, train, bidirectional), hx, data, batch_sizes, false, ret);
 }
 
 void op_hidden_rnn(grd_tensor *input, grd_tensor *hx, grd_tensors params, bool has_biases, int64_t num_layers, double dropout, bool train,
                    bool bidirectional, bool batch_first, const char *mode, grd_tensor **ret)
 {
-    struct network x = network_of(mode, params, has_biases, num_layers, dropout, train, bidirectional);
-    x.hx = hx;
-    grd_hidden_rnn_layer_result made = {grd_failed, grd_failed, grd_failed};
-    if (x.kind != NULL)
-        made = run_batch(&x, input, batch_first);
-    ret[0] = made.output;
-    ret[1] = made.hy;
+    run_rnn(network_of(mode, params, has_biases, num_layers, dropout, train, bidirectional), hx, input, NULL, batch_first, ret);
 }
 
 void op_hidden_rnn_packed(grd_tensor *data, grd_tensor *batch_sizes, grd_tensor *hx, grd_tensors params, bool has_biases,
                           int64_t num_layers, double dropout, bool train, bool bidirectional, const char *mode, grd_tensor **ret)
 {
-    struct network x = network_of(mode, params, has_biases, num_layers, dropout, train, bidirectional);
-    x.hx = hx;
-    grd_hidden_rnn_layer_result made = {grd_failed, grd_failed, grd_failed};
-    if (x.kind != NULL)
-        made = run_packed(&x, data, batch_sizes);
-    ret[0] = made.output;
-    ret[1] = made.hy;
+    run_rnn(network_of(mode, params, has_biases, num_layers, dropout, train, bidirectional), hx, data, batch_sizes, false, ret);
 }
 
 /* ---- Cells --------------------------------------------------------------------------------------------------------------------------------- */

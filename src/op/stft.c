@@ -114,6 +114,19 @@ static bool is_complex(const grd_tensor *t)
     return t != NULL && grd_dtype_is_complex((grd_dtype)t->dtype);
 }
 
+static struct call call_of(const char *name, grd_tensor *self, grd_tensor *window, int64_t n_fft, grd_scalar hop_length,
+                           grd_scalar win_length, bool normalized, grd_scalar onesided)
+{
+    return (struct call){.name = name,
+                         .self = self,
+                         .window = window,
+                         .n_fft = n_fft,
+                         .hop = given_or(hop_length, n_fft / 4),
+                         .length = given_or(win_length, n_fft),
+                         .normalized = normalized,
+                         .onesided = onesided};
+}
+
 grd_tensor *op_stft(grd_tensor *self, int64_t n_fft, grd_scalar hop_length, grd_scalar win_length, grd_tensor *window, bool center,
                     const char *pad_mode, bool normalized, grd_scalar onesided, grd_scalar return_complex, grd_scalar align_to_window)
 {
@@ -124,16 +137,9 @@ grd_tensor *op_stft(grd_tensor *self, int64_t n_fft, grd_scalar hop_length, grd_
         self = bordered(self, n_fft / 2, n_fft / 2, pad_mode);
     if (grd_pending())
         return grd_failed;
-    const struct call c = {.name = "stft",
-                           .self = self,
-                           .window = window,
-                           .n_fft = n_fft,
-                           .hop = given_or(hop_length, n_fft / 4),
-                           .length = given_or(win_length, n_fft),
-                           .normalized = normalized,
-                           .onesided = onesided,
-                           .return_complex = return_complex,
-                           .last = align_to_window};
+    struct call c = call_of("stft", self, window, n_fft, hop_length, win_length, normalized, onesided);
+    c.return_complex = return_complex;
+    c.last = align_to_window;
     if (window != NULL && !grd_check_same_device(grd_tensors(self, window)))
         return grd_failed;
     if (return_complex.kind == GRD_SCALAR_NONE && !is_complex(self) && !is_complex(window))
@@ -202,18 +208,11 @@ static grd_tensor *check_spectrum(const struct call *c)
 grd_tensor *op_istft(grd_tensor *self, int64_t n_fft, grd_scalar hop_length, grd_scalar win_length, grd_tensor *window, bool center,
                      bool normalized, grd_scalar onesided, grd_scalar length, bool return_complex)
 {
-    const struct call c = {.name = "istft",
-                           .self = self,
-                           .window = window,
-                           .n_fft = n_fft,
-                           .hop = given_or(hop_length, n_fft / 4),
-                           .length = given_or(win_length, n_fft),
-                           .is_inverse = true,
-                           .center = center,
-                           .normalized = normalized,
-                           .onesided = onesided,
-                           .return_complex = grd_bool(return_complex),
-                           .last = length};
+    struct call c = call_of("istft", self, window, n_fft, hop_length, win_length, normalized, onesided);
+    c.is_inverse = true;
+    c.center = center;
+    c.return_complex = grd_bool(return_complex);
+    c.last = length;
     if (!is_complex(self))
         return grd_fail(GRD_ERROR_RUNTIME,
                         "istft requires a complex-valued input tensor matching the output from stft with return_complex=True.");
