@@ -55,10 +55,10 @@ static bool check_one(const grd_tensor *self, const grd_tensor *index, int64_t d
 /* Makes one index of a mask, in elements of all its dimensions together: those are contiguous. */
 static void join(struct places *p, int64_t dim, grd_tensor *mask)
 {
-    grd_tensor *flat = op_nonzero(op_reshape(mask, grd_dims(-1)));
-    flat = grd_pending() ? flat : op_select(flat, 1, 0);
+    grd_tensor *places = op_nonzero(op_reshape(mask, grd_dims(-1)));
+    places = grd_pending() ? places : op_select(places, 1, 0);
     for (int64_t k = 0; k < mask->ndim; k++) {
-        p->index[dim + k] = flat;
+        p->index[dim + k] = places;
         p->joined[dim + k] = k + 1 < mask->ndim ? -1 : mask->numel;
     }
 }
@@ -258,39 +258,39 @@ static struct places *places_of(const struct grd_plan *p)
 
 /* ---- The loops ----------------------------------------------------------------------------------------------------------------------- */
 
-/* The sizes of what is read or written: those of the index tensors, or with `flat` one for all of them, among the dimensions that are left. */
-static grd_dims named_sizes(const grd_tensor *self, const struct places *p, bool flat, int64_t *ret_sizes)
+/* The sizes of what is read or written: those of the index tensors, or if `merged` one for all of them, among the dimensions that are left. */
+static grd_dims named_sizes(const grd_tensor *self, const struct places *p, bool merged, int64_t *ret_sizes)
 {
     int64_t n = 0;
     for (int64_t i = 0; i < p->at; i++)
         ret_sizes[n++] = self->sizes[p->left[i]];
-    memcpy(ret_sizes + n, flat ? &p->count : p->sizes, (size_t)(flat ? 1 : p->n) * sizeof *ret_sizes);
-    n += flat ? 1 : p->n;
+    memcpy(ret_sizes + n, merged ? &p->count : p->sizes, (size_t)(merged ? 1 : p->n) * sizeof *ret_sizes);
+    n += merged ? 1 : p->n;
     for (int64_t i = p->at; i < p->nleft; i++)
         ret_sizes[n++] = self->sizes[p->left[i]];
     return grd_dims_from(ret_sizes, n);
 }
 
-/* Between the elements of `self` that are named, on the side `named`, and those of `plain`, whose strides are given. What is written is written in the
+/* Between the elements of `self` that are named, on the side `named`, and those of `other`, whose strides are given. What is written is written in the
  * order of the index, as one dimension. */
-static void run_places(const grd_tensor *self, int named, const struct places *p, const grd_tensor *plain, const int64_t *plain_strides,
+static void run_places(const grd_tensor *self, int named, const struct places *p, const grd_tensor *other, const int64_t *other_strides,
                        grd_loop_kernel *kernel)
 {
-    const bool flat = named == GRD_RESULT;
-    const int other = flat ? GRD_SOURCE : GRD_RESULT;
-    const int64_t span = flat ? 1 : p->n;
-    struct grd_indexed x = {.kernel = kernel, .step = p->step, .in_order = flat, .dim = p->at};
+    const bool writes = named == GRD_RESULT;
+    const int side = writes ? GRD_SOURCE : GRD_RESULT;
+    const int64_t span = writes ? 1 : p->n;
+    struct grd_indexed x = {.kernel = kernel, .step = p->step, .in_order = writes, .dim = p->at};
     int64_t list[GRD_MAX_DIMS];
-    x.n = named_sizes(self, p, flat, x.sizes).n;
-    grd_shape_contiguous_strides(grd_dims_from(flat ? &p->count : p->sizes, span), list);
+    x.n = named_sizes(self, p, writes, x.sizes).n;
+    grd_shape_contiguous_strides(grd_dims_from(writes ? &p->count : p->sizes, span), list);
     for (int64_t i = 0; i < p->nleft; i++)
         x.strides[named][i < p->at ? i : i + span] = grd_byte_stride(self, p->left[i]);
     for (int64_t i = 0; i < x.n; i++)
-        x.strides[other][i] = grd_wrapping_product(plain_strides[i], plain->itemsize);
+        x.strides[side][i] = grd_wrapping_product(other_strides[i], other->itemsize);
     for (int64_t i = 0; i < span; i++)
         x.strides[GRD_INDEX][p->at + i] = p->count == 1 ? 0 : list[i] * (int64_t)sizeof(int64_t);
     x.data[named] = self->data;
-    x.data[other] = plain->data;
+    x.data[side] = other->data;
     x.data[GRD_INDEX] = (char *)(uintptr_t)p->list.data;
     grd_indexed_run(&x);
 }
@@ -379,8 +379,8 @@ static bool check_values(const grd_tensor *self, const grd_tensor *values, const
 /* `values` as the loops read them: broadcast, with one dimension for all of the index tensors'. */
 static grd_tensor *flattened(const grd_tensor *self, grd_tensor *values, struct put *put)
 {
-    int64_t sizes[GRD_MAX_DIMS], flat[GRD_MAX_DIMS + 1];
-    const grd_dims named = named_sizes(self, &put->places, false, sizes), wanted = named_sizes(self, &put->places, true, flat);
+    int64_t sizes[GRD_MAX_DIMS], merged[GRD_MAX_DIMS + 1];
+    const grd_dims named = named_sizes(self, &put->places, false, sizes), wanted = named_sizes(self, &put->places, true, merged);
     if (put->places.count == 0) /* nothing is read: sizes beside a 0 may have no strides */
         return values;
     values = op_expand(values, named);
@@ -408,7 +408,7 @@ bool plan_index_put(struct grd_plan *p, grd_tensor *self, grd_tensors indices, g
     put->kernel = accumulate ? grd_kernels->index->add[as] : grd_kernel_of_size(grd_kernels->index->scatter, self);
     if (put->kernel == NULL)
         return grd_raise_no_kernel("index_put", dtype);
-    if (!grd_check_apart(p->out, indices) || !check_devices(self, indices))
+    if (!grd_check_no_overlaps(p->out, indices) || !check_devices(self, indices))
         return false;
     if (has_mask(indices) ? !grd_check_has_data(self)
                           : !find_places(self, p->out, indices, dims, places_of(p)) || !check_values(self, values, places_of(p)))

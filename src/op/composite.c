@@ -37,8 +37,8 @@ static bool check_out(const grd_tensor *out, const grd_tensor *value)
     return check_gradient(out, value) && grd_out_check(out, (grd_dtype)value->dtype, grd_device_of(value));
 }
 
-/* A value that lies in out's own memory is copied first: it may be read after it was overwritten. */
-static grd_tensor *apart(const grd_tensor *out, grd_tensor *value)
+/* Returns a copy of a value that lies in the storage of `out`, where it might be read after it was overwritten; any other value itself. */
+static grd_tensor *copied_from_out(const grd_tensor *out, grd_tensor *value)
 {
     return out->storage == value->storage ? grd_clone(value) : value;
 }
@@ -63,7 +63,7 @@ static bool warn_resized(const grd_op *op, grd_tensors inputs, const grd_tensor 
 
 static grd_tensor *fill_out(grd_tensor *out, grd_tensor *value)
 {
-    value = apart(out, value);
+    value = copied_from_out(out, value);
     const bool fits = !grd_pending() && (grd_same_sizes(out, grd_sizes(value)) || grd_resize_like(out, grd_sizes(value), value->strides));
     return fits ? grd_copy_(out, value) : grd_failed;
 }
@@ -82,7 +82,7 @@ grd_tensor *grd_composite_finish(grd_tensor *out, const grd_tensor *self, grd_te
                    ? fill_out(out, value)
                    : grd_failed;
     const bool fits = grd_out_check(out, (grd_dtype)value->dtype, grd_device_of(value)) && grd_check_inplace_shape(out, grd_sizes(value));
-    return fits ? grd_copy_(out, apart(out, value)) : grd_failed;
+    return fits ? grd_copy_(out, copied_from_out(out, value)) : grd_failed;
 }
 
 static grd_tensor *with_strides(grd_tensor *value, const int64_t *strides)

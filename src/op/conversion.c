@@ -32,12 +32,12 @@ static bool check_copy(struct grd_plan *p, grd_tensor *src, grd_device device, g
     return grd_check_convertible((grd_dtype)src->dtype, dtype);
 }
 
-/* Between devices, or on one from outside: bytes where they lie alike, otherwise by way of the cpu. */
+/* Copies between devices, or on a device from outside: the bytes where both tensors have one dtype and dense strides, otherwise by way of the cpu. */
 static void copy_between(grd_tensor *to, grd_tensor *from)
 {
     const bool one_way = to->device == from->device || to->device == GRD_DEVICE_CPU || from->device == GRD_DEVICE_CPU;
-    const bool alike = to->dtype == from->dtype && grd_have_same_strides(to, from) && grd_is_dense(to);
-    if (one_way && alike && !grd_may_share_bytes(to, from)) {
+    const bool same_layout = to->dtype == from->dtype && grd_have_same_strides(to, from) && grd_is_dense(to);
+    if (one_way && same_layout && !grd_may_share_bytes(to, from)) {
         grd_transfer(to, from);
         return;
     }

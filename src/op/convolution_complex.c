@@ -34,7 +34,7 @@ static bool is_worth_copies(const struct grd_conv *c)
 bool grd_conv_split(struct grd_plan *p)
 {
     struct grd_conv *const c = grd_conv_of(p);
-    const struct grd_conv whole = *c;
+    const struct grd_conv complex = *c;
     if (!grd_dtype_is_complex(c->dtype) || grd_product_dtype(c->dtype) != c->dtype || c->groups > INT32_MAX || !is_worth_copies(c))
         return false;
     c->dtype = grd_dtype_to_real(c->dtype);
@@ -43,7 +43,7 @@ bool grd_conv_split(struct grd_plan *p)
     grd_conv_choose(p);
     if (c->way == GRD_CONV_DIRECT)
         return true;
-    *c = whole;
+    *c = complex;
     return false;
 }
 

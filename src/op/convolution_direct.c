@@ -299,8 +299,8 @@ static void place_rows(const struct grd_conv_run *r, int64_t first, int64_t n, c
     });
 }
 
-/* True for a copy that is the source itself, in another dtype: without a border, and not split. */
-static bool is_plain(const struct grd_conv_run *r)
+/* True if the copy has the shape of the source: without a border, and not split into phases. */
+static bool copies_as_is(const struct grd_conv_run *r)
 {
     for (int d = 0; d < GRD_CONV_DIMS; d++)
         if (r->extent[d] != r->size_seen[d] || r->split[d] != 1)
@@ -318,7 +318,7 @@ static void copy_rows(const struct grd_conv_run *r, const char *from, int64_t ro
         place_rows(r, 0, all, from, row, to);
         return;
     }
-    if (step == 1 && row == n && is_plain(r)) {
+    if (step == 1 && row == n && copies_as_is(r)) {
         r->cast(all * n, (char *const[]){to, (char *)(uintptr_t)from}, (const int64_t[]){r->size, r->itemsize}, NULL);
         return;
     }
@@ -359,7 +359,7 @@ static void copy_planes(int64_t begin, int64_t end, void *context)
     const struct grd_conv_run *r = context;
     for (int64_t plane = begin; plane < end; plane++) {
         char *const to = r->copy + plane * r->source_channel * r->size;
-        if (r->first_item == 0 && !is_plain(r))
+        if (r->first_item == 0 && !copies_as_is(r))
             memset(to, 0, (size_t)(r->source_channel * r->size));
         copy_plane(r, r->first_item + plane / r->channels, plane % r->channels, to);
     }
@@ -450,7 +450,7 @@ void grd_conv_pack_weights(const struct grd_conv_run *r, int64_t group, const st
                            packed + (group * r->weights + phase->weights + r->channels * phase->taps * first) * r->size);
 }
 
-/* ---- The whole --------------------------------------------------------------------------------------------------------------------------------- */
+/* ---- The run --------------------------------------------------------------------------------------------------------------------------------- */
 
 /* Returns the elements to be multiplied in the dtype that is computed in. */
 static const char *in_computed(const struct grd_conv_run *r, const grd_tensor *t, char *room)

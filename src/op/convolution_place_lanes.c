@@ -94,7 +94,7 @@ void grd_conv_lines_begin(struct grd_conv_run *r)
 struct blocks {
     const struct grd_conv_phase *phases; /* the first of those, of which there are `parts` */
     bool is_one_line;                    /* rows are, with what lies between them */
-    bool is_straight;                    /* sums are written to their places in the result at once */
+    bool writes_result;                  /* sums are written to their places in the result at once */
     int64_t channels;                    /* of the result, at a time */
     int64_t parts, part;                 /* sums of a channel of each part, at most */
     int64_t width;                       /* elements from a row of places to the next */
@@ -124,7 +124,7 @@ static struct blocks blocks_of(const struct grd_conv_run *r, const struct grd_co
     b.all = planes * b.in_plane * b.in_row;
     const int64_t lanes = r->kernel->lanes;
     b.is_one_line = 2 * b.width < grd_conv_pieces(b.columns, lanes) * lanes;
-    b.is_straight = !b.is_one_line && parts == 1 && r->narrow == NULL && r->to_column == 1;
+    b.writes_result = !b.is_one_line && parts == 1 && r->narrow == NULL && r->to_column == 1;
     return b;
 }
 
@@ -161,9 +161,9 @@ static void write_rows(const struct grd_conv_run *r, const struct blocks *b, int
     r->kernel->put(&put);
     if (r->narrow == NULL)
         return;
-    const bool is_plain = r->to_column == 1 && row == columns;
-    r->narrow(n * columns, (char *const[]){is_plain ? to : narrowed, woven}, (const int64_t[]){r->itemsize, r->size}, NULL);
-    if (!is_plain)
+    const bool is_contiguous = r->to_column == 1 && row == columns;
+    r->narrow(n * columns, (char *const[]){is_contiguous ? to : narrowed, woven}, (const int64_t[]){r->itemsize, r->size}, NULL);
+    if (!is_contiguous)
         grd_copy_lines(n, columns, r->itemsize, to, (const int64_t[]){r->to_column * r->itemsize, row * r->itemsize}, narrowed,
                        (const int64_t[]){r->itemsize, columns * r->itemsize});
 }
@@ -200,14 +200,14 @@ static void run_channels(const struct grd_conv_run *r, const struct blocks *b, c
                                         .seen = block->seen,
                                         .weights = r->packed + (group * r->weights + phase->weights + depth * first) * r->size,
                                         .bias = r->bias != NULL ? bias : NULL,
-                                        .sums = b->is_straight ? to : sums + phase->axes[2].first * b->channels * b->part * r->size,
+                                        .sums = b->writes_result ? to : sums + phase->axes[2].first * b->channels * b->part * r->size,
                                         .kept = kept,
                                         .seen_line = r->source[1],
-                                        .sums_row = b->is_straight ? r->to_row : b->part,
-                                        .sums_line = b->is_straight ? block->to_line : b->width,
+                                        .sums_row = b->writes_result ? r->to_row : b->part,
+                                        .sums_line = b->writes_result ? block->to_line : b->width,
                                         .nrows = (int)n});
     }
-    for (int64_t i = 0; i < n && !b->is_straight; i++)
+    for (int64_t i = 0; i < n && !b->writes_result; i++)
         write_rows(r, b, block->rows, block->columns, sums + i * b->part * r->size, to + i * r->to_row * r->itemsize, block->to_line);
 }
 

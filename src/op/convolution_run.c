@@ -64,8 +64,8 @@ static void widen(const struct run *r, int64_t n, const char *from, char *to)
 
 /* ---- What is multiplied ------------------------------------------------------------------------------------------------------------ */
 
-/* Elements [at, at + depth) of `rows` rows into strips. Each row has runs of `run` neighbours in memory, `apart` from one to the next. */
-static void pack_left(const struct run *r, const char *from, int64_t row, int64_t run, int64_t apart, int64_t rows, int64_t at,
+/* Elements [at, at + depth) of `rows` rows into strips. Each row has runs of `run` neighbours in memory, `distance` from one to the next. */
+static void pack_left(const struct run *r, const char *from, int64_t row, int64_t run, int64_t distance, int64_t rows, int64_t at,
                       int64_t depth, char *to)
 {
     const int64_t strip = r->kernels->strip;
@@ -74,7 +74,7 @@ static void pack_left(const struct run *r, const char *from, int64_t row, int64_
         const int64_t n = grd_least(strip, rows - i);
         for (int64_t k = at; k < at + depth;) {
             const int64_t length = grd_least(grd_least(run - k % run, at + depth - k), r->widen != NULL ? LINES : depth);
-            const char *lines = from + (i * row + k / run * apart + k % run) * r->itemsize;
+            const char *lines = from + (i * row + k / run * distance + k % run) * r->itemsize;
             char *const panel = to + (i * depth + (k - at) * strip) * r->size;
             if (r->widen != NULL) {
                 for (int64_t line = 0; line < n; line++)
@@ -100,8 +100,8 @@ static void pack_weights(int64_t begin, int64_t end, void *context)
     }
 }
 
-/* `depth` lines of weights, `apart` from one to the next, of which `rows` neighbours become rows, into strips. */
-static void pack_across(const struct run *r, const char *from, int64_t apart, int64_t rows, int64_t depth, char *to)
+/* `depth` lines of weights, `distance` from one to the next, of which `rows` neighbours become rows, into strips. */
+static void pack_across(const struct run *r, const char *from, int64_t distance, int64_t rows, int64_t depth, char *to)
 {
     enum { MOST_STRIP = 64 };
     const int64_t strip = r->kernels->strip;
@@ -110,10 +110,10 @@ static void pack_across(const struct run *r, const char *from, int64_t apart, in
         const int64_t n = grd_least(strip, rows - i), most = r->widen != NULL ? LINES : depth;
         for (int64_t k = 0; k < depth; k += most) {
             const int64_t length = grd_least(most, depth - k);
-            const char *lines = from + (k * apart + i) * r->itemsize;
+            const char *lines = from + (k * distance + i) * r->itemsize;
             for (int64_t line = 0; r->widen != NULL && line < length; line++)
-                widen(r, n, lines + line * apart * r->itemsize, chunk + line * n * r->size);
-            r->kernels->pack(length, n, strip, r->widen != NULL ? chunk : lines, r->widen != NULL ? n : apart, 1,
+                widen(r, n, lines + line * distance * r->itemsize, chunk + line * n * r->size);
+            r->kernels->pack(length, n, strip, r->widen != NULL ? chunk : lines, r->widen != NULL ? n : distance, 1,
                              to + (i * depth + k * strip) * r->size);
         }
     }
@@ -337,7 +337,7 @@ static void fold_tasks(int64_t begin, int64_t end, void *context)
     }
 }
 
-/* ---- The whole -------------------------------------------------------------------------------------------------------------------------------- */
+/* ---- The run -------------------------------------------------------------------------------------------------------------------------------- */
 
 static int64_t at_least_one(int64_t n, int64_t most)
 {

@@ -41,12 +41,12 @@ static int64_t clamped(int64_t x, int64_t low, int64_t high)
     return grd_greatest(low, grd_least(x, high));
 }
 
-/* The number of elements [i, j] with j <= i + offset: rows from `first` on have some, 1 more than the row before; those from `whole` on have all. */
+/* The number of elements [i, j] with j <= i + offset: rows from `first` on have some, 1 more than the row before; those from `full` on have all. */
 static int64_t lower_count(int64_t rows, int64_t columns, int64_t offset)
 {
-    const int64_t first = clamped(-offset, 0, rows), whole = clamped(columns - 1 - offset, first, rows), rising = whole - first;
-    const int64_t twice = grd_wrapping_product(rising, first + whole + 1 + 2 * offset); /* even, and no more than 2 rows * columns */
-    return twice / 2 + (rows - whole) * columns;
+    const int64_t first = clamped(-offset, 0, rows), full = clamped(columns - 1 - offset, first, rows), rising = full - first;
+    const int64_t twice = grd_wrapping_product(rising, first + full + 1 + 2 * offset); /* even, and no more than 2 rows * columns */
+    return twice / 2 + (rows - full) * columns;
 }
 
 bool plan_triangle_indices(struct grd_plan *p, int64_t row, int64_t col, int64_t offset, bool upper, grd_dtype dtype, grd_device device,

@@ -11,7 +11,7 @@ enum { GRD_COPY_GRAIN = 256 * 1024 }; /* bytes of a block that one thread copies
 /* Copies bytes, on several threads where it pays. The blocks do not overlap. */
 void grd_copy_block(char *to, const char *from, int64_t bytes);
 /* Writes `from`, converted, to `to`. Same sizes; no memory in common, or the very same elements. Nothing while an
- * error is pending, so that either may come straight from a function that makes tensors. */
+ * error is pending, so that either may be the result of a function that makes tensors. */
 void grd_copy_strided(grd_tensor *to, const grd_tensor *from);
 /* `t` with other elements of the memory it lies in, to be read or written here and now: no reference, no flags, and sizes and strides where the
  * caller has them. */

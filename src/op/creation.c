@@ -127,20 +127,23 @@ grd_tensor *op_fill_tensor(grd_tensor *out, grd_tensor *self, grd_tensor *value)
 
 /* ---- Shortcuts: the two halves in one, without a plan, on the cpu and without a gradient -------------------------------------------- */
 
-static bool is_plain(grd_device device, bool requires_grad)
+static bool is_on_cpu_without_grad(grd_device device, bool requires_grad)
 {
     return (device.type == GRD_DEVICE_NONE || device.type == GRD_DEVICE_CPU) && !requires_grad;
 }
 
 grd_tensor *shortcut_empty(grd_dims size, grd_dtype dtype, grd_device device, bool requires_grad, const char *memory_format)
 {
-    return is_plain(device, requires_grad) && memory_format == NULL ? grd_new(size, dtype_or(dtype, grd_default_dtype()), GRD_CPU) : NULL;
+    return is_on_cpu_without_grad(device, requires_grad) && memory_format == NULL
+               ? grd_new(size, dtype_or(dtype, grd_default_dtype()), GRD_CPU)
+               : NULL;
 }
 
 grd_tensor *shortcut_full(grd_dims size, grd_scalar fill_value, grd_dtype dtype, grd_device device, bool requires_grad)
 {
-    return is_plain(device, requires_grad) ? grd_filled(grd_new(size, dtype_or(dtype, grd_scalar_dtype(fill_value)), GRD_CPU), fill_value)
-                                           : NULL;
+    return is_on_cpu_without_grad(device, requires_grad)
+               ? grd_filled(grd_new(size, dtype_or(dtype, grd_scalar_dtype(fill_value)), GRD_CPU), fill_value)
+               : NULL;
 }
 
 grd_tensor *shortcut_full_like(grd_tensor *self, grd_scalar fill_value, grd_dtype dtype, grd_device device, bool requires_grad,
@@ -323,9 +326,9 @@ bool plan_spaced(struct grd_plan *p, grd_scalar start, grd_scalar end, int64_t s
                         .from_start = steps == 1,
                         .n = steps,
                         .base = base};
-    const bool whole = is_integer && !(logarithmic && steps == 1); /* a single power is computed before it is cut off */
+    const bool truncates = is_integer && !(logarithmic && steps == 1); /* a single power is computed before it is cut off */
     const double first = grd_scalar_double(start), last = grd_scalar_double(end);
-    set_part(r, 0, whole ? trunc(first) : first, whole ? trunc(last) : last);
+    set_part(r, 0, truncates ? trunc(first) : first, truncates ? trunc(last) : last);
     set_part(r, 1, imaginary_part(start), imaginary_part(end));
     return grd_plan_new(p, grd_dims(steps), dtype, device, requires_grad);
 }

@@ -37,8 +37,8 @@ grd_tensor *grd_op_binary(grd_tensor *out, grd_tensor *x, grd_tensor *y, const s
 grd_tensor *grd_op_ternary(grd_tensor *out, grd_tensor *x, grd_tensor *y, grd_tensor *z, const struct grd_elementwise *op,
                            const grd_scalar *params);
 
-/* The gradient that a kernel computes in one loop; `z` may be NULL. NULL where its formula must do it: calls of operators would be recorded or are not those of plain
- * tensors, or the inputs are not tensors of one floating dtype. */
+/* The gradient that a kernel computes in one loop; `z` may be NULL. NULL where its formula must do it: calls of operators would be recorded or are not those of
+ * tensors without subclass or mode, or the inputs are not tensors of one floating dtype. */
 grd_tensor *grd_op_gradient(grd_tensor *x, grd_tensor *y, grd_tensor *z, const struct grd_elementwise *op, const grd_scalar *params);
 
 #endif

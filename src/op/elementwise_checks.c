@@ -100,7 +100,7 @@ bool grd_check_power(grd_tensor *self, grd_tensor *exponent)
     return !grd_pending() && (!grd_dtype_is_integral(dtype) || fits(power, dtype));
 }
 
-double grd_plain_power(grd_tensor *self, grd_tensor *exponent)
+double grd_number_power(grd_tensor *self, grd_tensor *exponent)
 {
     if (!grd_is_real_number(exponent) || promoted(self, exponent) != (grd_dtype)self->dtype)
         return NAN;

@@ -117,14 +117,14 @@ static void transform_rows(int64_t begin, int64_t end, void *context)
         char *const data = m->turned + i * m->block;
         const char *const made = grd_fft_lanes(node->rows, data, m->work + begin / m->grain * 2 * m->work_bytes);
         /* the elements that all rows of the block have, and the rest */
-        const int64_t whole = grd_least(node->b, grd_greatest(0, (m->limit - first - count) / node->a + (m->limit >= first + count)));
+        const int64_t full = grd_least(node->b, grd_greatest(0, (m->limit - first - count) / node->a + (m->limit >= first + count)));
         struct grd_fft_lines rows;
         set_lines(&rows, m->to, node->a * element, element, first, count);
-        row->put(made, whole, m->scale, &rows);
-        const int64_t rest = grd_least(count, m->limit - first - whole * node->a);
-        if (whole < node->b && rest > 0) {
-            set_lines(&rows, m->to, node->a * element, element, first + whole * node->a, rest);
-            row->put(made + whole * 2 * lanes * item_bytes(row), 1, m->scale, &rows);
+        row->put(made, full, m->scale, &rows);
+        const int64_t rest = grd_least(count, m->limit - first - full * node->a);
+        if (full < node->b && rest > 0) {
+            set_lines(&rows, m->to, node->a * element, element, first + full * node->a, rest);
+            row->put(made + full * 2 * lanes * item_bytes(row), 1, m->scale, &rows);
         }
     }
 }

@@ -153,13 +153,13 @@ int64_t grd_groups_back(grd_dims sizes, int64_t groups);
 grd_dims grd_image_sizes_as(grd_dims sizes, grd_dims image); /* of as many dimensions as `image` */
 /* All sizes, with those of images of n dimensions in one. */
 grd_dims grd_plane_sizes(grd_dims sizes, int64_t n);
-bool grd_is_flat(grd_dims size); /* of two dimensions */
+bool grd_is_pair(grd_dims size); /* true for two numbers */
 /* Windows of rows as those of images with one row: one number, and that for the other dimension before it. An empty list stays. */
 grd_dims grd_window_of_row(grd_dims numbers, int64_t above);
 /* Rows as images of one row. RuntimeError: self is no row or batch of rows, or a list has not one number; a stride may be absent. */
 grd_tensor *grd_row_images(const char *name, grd_tensor *self, grd_dims kernel_size, grd_dims stride, grd_dims padding, grd_dims dilation);
 grd_tensor *grd_adaptive_row_images(const char *name, grd_tensor *self, grd_dims output_size);
-/* True if every window of images of n dimensions is a whole image. */
+/* True if every window of images of n dimensions covers the image. */
 bool grd_is_average(const grd_tensor *self, grd_dims output_size, int64_t n);
 /* The number of elements of a window of n dimensions. */
 double grd_window_elements(grd_dims kernel_size, int64_t n);
@@ -265,7 +265,7 @@ static inline bool grd_is_one(grd_scalar s)
     return GRD_LIKELY(s.kind == GRD_SCALAR_INT && s.v.i == 1);
 }
 
-/* True for a plain number that is not complex. */
+/* True for a wrapped number that is not complex. */
 bool grd_is_real_number(const grd_tensor *t);
 grd_scalar grd_scalar_conj(grd_scalar s);
 grd_scalar grd_scalar_negated(grd_scalar s);
@@ -280,7 +280,7 @@ bool grd_check_power(grd_tensor *self, grd_tensor *exponent);
 /* The exponent where it is a number that leaves the dtype as it is; NaN for others. */
 /* How many bits of a float the half type lacks that two tensors promote to; 0 of other types. */
 double grd_dropped_bits(grd_tensor *self, grd_tensor *other);
-double grd_plain_power(grd_tensor *self, grd_tensor *exponent);
+double grd_number_power(grd_tensor *self, grd_tensor *exponent);
 
 bool grd_check_clamp(grd_tensor *self, grd_tensor *min, grd_tensor *max);
 /* A bound beyond an integer dtype would wrap around into it. */

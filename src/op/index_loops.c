@@ -60,11 +60,11 @@ bool grd_read_indices(grd_tensor *index, struct grd_indices *ret)
     grd_dims shape = grd_dims_from(sizes, index->ndim);
     if (!grd_same_sizes(index, shape))
         index = grd_new_view(index, shape, grd_strides(index), index->offset);
-    grd_tensor *plain = grd_pending() ? index : grd_contiguous_as(index, GRD_INT64);
+    grd_tensor *contiguous = grd_pending() ? index : grd_contiguous_as(index, GRD_INT64);
     if (grd_pending())
         return false;
-    ret->data = (const int64_t *)(const void *)plain->data;
-    ret->unique = plain->numel;
+    ret->data = (const int64_t *)(const void *)contiguous->data;
+    ret->unique = contiguous->numel;
     grd_shape_contiguous_strides(shape, ret->strides);
     for (int64_t i = 0; i < index->ndim; i++)
         ret->strides[i] = sizes[i] == 1 ? 0 : grd_wrapping_product(ret->strides[i], sizeof(int64_t));
@@ -310,10 +310,10 @@ void grd_indexed_run(struct grd_indexed *x)
     x->inner = choose_inner(x);
     if (run_rows(x))
         return;
-    bool whole = x->in_order && x->dim == x->inner, loops = x->in_order && x->dim >= 0 && !whole;
+    bool one_piece = x->in_order && x->dim == x->inner, loops = x->in_order && x->dim >= 0 && !one_piece;
     int64_t length = x->sizes[x->inner], units = 1;
     /* When one thread must do all of dim, threads share the inner dimension instead. */
-    x->piece = whole ? length : loops ? (length / 8 > SHARED_PIECE ? length / 8 : SHARED_PIECE) : ROW_PIECE;
+    x->piece = one_piece ? length : loops ? (length / 8 > SHARED_PIECE ? length / 8 : SHARED_PIECE) : ROW_PIECE;
     x->pieces = (length - 1) / x->piece + 1;
     for (int64_t i = 0; i < x->n; i++)
         if (i != x->inner && !(loops && i == x->dim))
@@ -469,10 +469,10 @@ bool grd_check_repeated_out(const grd_tensor *out, const char *name, const char 
 
 bool grd_check_indexed_out(const grd_tensor *out, grd_tensors read)
 {
-    return out == NULL || (grd_check_no_internal_overlap(out) && grd_check_apart(out, read));
+    return out == NULL || (grd_check_no_internal_overlap(out) && grd_check_no_overlaps(out, read));
 }
 
-bool grd_check_apart(const grd_tensor *out, grd_tensors read)
+bool grd_check_no_overlaps(const grd_tensor *out, grd_tensors read)
 {
     if (out == NULL)
         return true;

@@ -87,7 +87,7 @@ bool grd_plan_gathers(struct grd_plan *p, const struct grd_indexed_plan *indexed
 /* RuntimeError when `out`, unless it is NULL, has elements that share memory with each other or with one of `read` (NULL entries are skipped). */
 bool grd_check_indexed_out(const grd_tensor *out, grd_tensors read);
 /* The second half alone. */
-bool grd_check_apart(const grd_tensor *out, grd_tensors read);
+bool grd_check_no_overlaps(const grd_tensor *out, grd_tensors read);
 /* The first half, for operators that PyTorch still lets write expanded tensors: those are a warning that names the operator and the indexing. */
 bool grd_check_repeated_out(const grd_tensor *out, const char *name, const char *example);
 

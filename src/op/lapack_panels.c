@@ -90,7 +90,7 @@ static int64_t depth_of(const struct job *job, int64_t panel)
 
 /* ---- Steps -------------------------------------------------------------------------------------------------------------------------------- */
 
-/* Returns how many panels update a whole group. */
+/* Returns how many panels update all panels of a group. */
 static int64_t shared_updates(const struct job *job, int64_t group)
 {
     return grd_least(grd_greatest(group - 1, 0) * GROUP, job->factors);
@@ -223,10 +223,10 @@ void grd_for_matrices(const struct grd_plan *p, int64_t side, int64_t count, int
     enum { GAIN = 2 * WIDTH }; /* columns for which another thread is worth it */
     const int64_t threads = grd_num_threads(), last = count % threads;
     const bool shares = grd_lapack_is_chosen(p) && last < grd_least(threads, side / GAIN);
-    const int64_t apart = shares ? last : 0;
-    grd_parallel_for(0, count - apart, grain, task, context);
-    if (apart > 0)
-        task(count - apart, count, context);
+    const int64_t shared = shares ? last : 0;
+    grd_parallel_for(0, count - shared, grain, task, context);
+    if (shared > 0)
+        task(count - shared, count, context);
 }
 
 /* ---- L U ---------------------------------------------------------------------------------------------------------------------------------- */

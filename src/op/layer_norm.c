@@ -6,7 +6,7 @@
 #include "op/formula.h"
 #include "op/lines.h"
 
-enum { MOST_PARTS = 64, PART_ELEMENTS = 1 << 14 }; /* whose gradients of weight and bias are summed apart */
+enum { MOST_PARTS = 64, PART_ELEMENTS = 1 << 14 }; /* each of which sums gradients of weight and bias of its own */
 
 /* ---- Checks ------------------------------------------------------------------------------------------------------------------ */
 

@@ -145,7 +145,7 @@ bool grd_lines_plan(struct grd_plan *p, enum grd_lines_kernel_index kernel, grd_
 
 /* ---- How the operands lie ------------------------------------------------------------------------------------------------------------ */
 
-/* The elements of a line: they are apart by one stride, see grd_lines_reads. */
+/* The elements of a line: one stride separates neighbours, see grd_lines_reads. */
 static void set_line(struct lines *l, grd_tensor *const *tensors)
 {
     const grd_tensor *result = tensors[0];

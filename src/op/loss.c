@@ -138,10 +138,10 @@ static grd_tensor *cross_entropy_smoothed(grd_tensor *log_p, grd_tensor *target,
     if (how == GRD_LOSS_MEAN) {
         grd_tensor *counted = grd_logical_not(ignored);
         if (weight != NULL) {
-            const grd_dims flat = grd_dims(target->numel);
+            const grd_dims vector = grd_dims(target->numel);
             grd_tensor *classes = grd_masked_fill(grd_to(target, .dtype = GRD_INT64), grd_reshape(ignored, grd_sizes(target)), grd_int(0));
-            ignored = grd_reshape(ignored, flat);
-            counted = grd_masked_fill(grd_index_select(weight, 0, grd_reshape(classes, flat)), ignored, grd_int(0));
+            ignored = grd_reshape(ignored, vector);
+            counted = grd_masked_fill(grd_index_select(weight, 0, grd_reshape(classes, vector)), ignored, grd_int(0));
         }
         uniform = grd_div(grd_sum(uniform), grd_sum(grd_to(counted, .dtype = (grd_dtype)log_p->dtype)));
     }

@@ -36,7 +36,7 @@ static inline __attribute__((always_inline)) grd_tensor *small_result(grd_tensor
     return result;
 }
 
-/* self + a @ b, or a @ b when self is NULL, of two small matrices on the cpu: the kernel is called straight. NULL, and nothing done, where
+/* self + a @ b, or a @ b when self is NULL, of two small matrices on the cpu: the kernel is called without a plan. NULL, and nothing done, where
  * it is not that simple; the bits are the same. */
 static inline __attribute__((always_inline)) grd_tensor *small_product(grd_tensor *out, const grd_tensor *self, const grd_tensor *a,
                                                                        const grd_tensor *b)

@@ -16,8 +16,8 @@ static const int64_t *read_lengths(const grd_tensor *lengths)
                   grd_device_name(grd_device_of(lengths)), grd_dtype_type_name((grd_dtype)lengths->dtype));
         return NULL;
     }
-    const grd_tensor *near = grd_contiguous_as(grd_on_cpu(lengths), GRD_DTYPE_NONE);
-    return grd_pending() ? NULL : (const int64_t *)(const void *)near->data;
+    const grd_tensor *read = grd_contiguous_as(grd_on_cpu(lengths), GRD_DTYPE_NONE);
+    return grd_pending() ? NULL : (const int64_t *)(const void *)read->data;
 }
 
 static bool check_lengths(const int64_t *lengths, int64_t n, int64_t batch)

@@ -129,7 +129,7 @@ static grd_dims planned_sizes(const struct grd_planned *planned)
 static bool check_overlap(const struct grd_plan *p, int read)
 {
     const grd_tensor *t = p->reads[read].t;
-    if (t == NULL || p->overlap == GRD_OVERLAP_APART)
+    if (t == NULL || p->overlap == GRD_OVERLAP_ANY)
         return true;
     if (p->overlap == GRD_OVERLAP_ELEMENT)
         return grd_check_no_partial_overlap(p->out, t);
@@ -179,8 +179,8 @@ static bool lies_as_planned(const grd_tensor *out, const struct grd_planned *pla
     return true;
 }
 
-/* True if the run may write `out` itself: its memory is apart from all that is read, and arranged as the run writes it. Memory of a device from outside
- * is read whole, by way of the cpu, before any of it is written. */
+/* True if the run may write `out` itself: it shares no memory with what is read, and arranged as the run writes it. Memory of a device from outside
+ * is read completely, by way of the cpu, before any of it is written. */
 static bool takes_run(const struct grd_plan *p)
 {
     const struct grd_planned *planned = &p->planned[0];

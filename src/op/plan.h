@@ -6,13 +6,13 @@
  * stop at meta, the choice among providers. The generated op_<name> reads
  *
  *     struct grd_plan p;
- *     grd_plan_open(&p, &grd_operator_tril, out, GRD_OVERLAP_APART);
+ *     grd_plan_open(&p, &grd_operator_tril, out, GRD_OVERLAP_ANY);
  *     if (plan_tril(&p, self, diagonal) && grd_plan_prepare(&p))
  *         run_tril(&p, self, diagonal);
  *     return grd_plan_close(&p);
  *
  * An operator whose arguments must be read before anything is written (indices in range, how many elements a mask selects) has a check between
- * grd_plan_admit and grd_plan_allocate, the two steps of grd_plan_prepare. `make show OP=tril` prints the whole.
+ * grd_plan_admit and grd_plan_allocate, the two steps of grd_plan_prepare. `make show OP=tril` prints all of it.
  *
  * Invariants
  * - A plan reads no element and takes no memory that is kept. It lives on the stack, and of its arrays no more is written than there are dimensions.
@@ -26,7 +26,7 @@
 
 /* Which memory an out= may share with what is read: `overlap` in the schema. */
 enum grd_overlap {
-    GRD_OVERLAP_APART,   /* any: results are then made in fresh memory and copied */
+    GRD_OVERLAP_ANY,     /* any: results are then made in memory of their own and copied */
     GRD_OVERLAP_ELEMENT, /* element by element; otherwise RuntimeError */
     GRD_OVERLAP_NONE     /* none, but what the results start from: RuntimeError */
 };

@@ -502,7 +502,7 @@ grd_dims grd_image_sizes(grd_dims sizes, int64_t n)
     return n > sizes.n ? GRD_NO_DIMS : grd_dims_from(sizes.data + sizes.n - n, n);
 }
 
-bool grd_is_flat(grd_dims size)
+bool grd_is_pair(grd_dims size)
 {
     return size.n == 2;
 }

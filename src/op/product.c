@@ -158,7 +158,7 @@ static int64_t cut_side(int64_t side, int64_t least, double wanted)
     return pieces < 2 ? 1 : pieces / 2 * 2;
 }
 
-/* Cuts a product into pieces of at least `work` multiplications and sides of at least `side`. What is small stays whole: no division is
+/* Cuts a product into pieces of at least `work` multiplications and sides of at least `side`. What is small is not cut: no division is
  * worth its time. Rows are cut first where b is read as it lies, otherwise columns: each piece copies those that it reads. */
 static struct cut cut_product(const struct grd_product *p, double work, int64_t side)
 {
@@ -393,7 +393,7 @@ static void cut_slab(struct packed *s)
     s->row_pieces = ceil_div(s->rows, s->piece_rows);
     s->piece_columns = s->columns;
     s->column_pieces = 1;
-    if (s->row_pieces * s->matrices >= ENOUGH_PIECES) { /* each packs its own rows, which then are near */
+    if (s->row_pieces * s->matrices >= ENOUGH_PIECES) { /* each packs its own rows, which it then finds in its cache */
         s->left_items = 0;
         return;
     }

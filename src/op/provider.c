@@ -1,6 +1,6 @@
 /* Choosing among providers, and those that plug-ins register: see provider.h.
  *
- * Invariant: a run of a plug-in writes fresh memory alone. What it has failed at, has changed nothing. */
+ * Invariant: a run of a plug-in writes newly allocated memory alone. What it has failed at, has changed nothing. */
 #include "op/provider.h"
 
 #include <pthread.h>

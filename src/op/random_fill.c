@@ -114,7 +114,7 @@ static void draw_loop(int64_t n, char *const *data, const int64_t *strides, cons
     }
 }
 
-/* n >= 16 contiguous elements: blocks of 16, and the last 16 once more, freshly drawn, where n is no multiple of 16. */
+/* n >= 16 contiguous elements: blocks of 16, and the last 16 once more, drawn anew, where n is no multiple of 16. */
 static void normal_blocks(int64_t n, char *const *data, const int64_t *strides, const void *params)
 {
     const struct draw *draw = params;

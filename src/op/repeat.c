@@ -96,9 +96,9 @@ void run_repeat_interleave_indices(const struct grd_plan *p, grd_tensor *repeats
 /* `self`, or without a dim its elements in row-major order, and the dim along which they are repeated. */
 static bool repeated(grd_tensor *self, grd_scalar dim, grd_tensor **ret_self, int64_t *ret_dim)
 {
-    const bool flat = dim.kind == GRD_SCALAR_NONE;
-    *ret_self = flat ? grd_reshape(self, grd_dims(-1)) : grd_atleast_1d(self);
-    return !grd_pending() && grd_wrap_dim(*ret_self, flat ? 0 : grd_scalar_int64(dim), ret_dim);
+    const bool merges = dim.kind == GRD_SCALAR_NONE;
+    *ret_self = merges ? grd_reshape(self, grd_dims(-1)) : grd_atleast_1d(self);
+    return !grd_pending() && grd_wrap_dim(*ret_self, merges ? 0 : grd_scalar_int64(dim), ret_dim);
 }
 
 grd_tensor *op_repeat_interleave(grd_tensor *self, int64_t repeats, grd_scalar dim, grd_scalar output_size)

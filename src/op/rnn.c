@@ -19,22 +19,22 @@ struct layer {
 };
 
 /* True if no key but that of a gradient takes part in a call with `t`: neither a batch, nor a tangent, nor autocast, which casts each product of the parts. */
-static bool has_plain_keys(const grd_tensor *t)
+static bool has_only_gradient_key(const grd_tensor *t)
 {
     return (grd_active_keys(grd_keys_of(t)) & ~(1u << GRD_KEY_LIFETIMES)) >> (GRD_KEY_AUTOGRAD + 1) == 0;
 }
 
-/* True if the tensors have plain keys, and a dtype that the fused steps are for. */
-static bool are_plain(grd_tensor *input, const struct layer *layer)
+/* True if the tensors have no other key than that of a gradient, and one dtype that the fused steps are for. */
+static bool can_fuse(grd_tensor *input, const struct layer *layer)
 {
     if (!grd_accelerations || grd_kernels->rnn[input->dtype] == NULL)
         return false;
-    bool plain = has_plain_keys(input);
-    for (int i = 0; i < LAYER_TENSORS && plain; i++) {
+    bool fuses = has_only_gradient_key(input);
+    for (int i = 0; i < LAYER_TENSORS && fuses; i++) {
         const grd_tensor *t = layer->t[i];
-        plain = t == NULL || (has_plain_keys(t) && t->dtype == input->dtype && t->device == input->device);
+        fuses = t == NULL || (has_only_gradient_key(t) && t->dtype == input->dtype && t->device == input->device);
     }
-    return plain;
+    return fuses;
 }
 
 static bool has_sizes(const grd_tensor *t, int64_t rows, int64_t columns)
@@ -83,7 +83,7 @@ static grd_hidden_rnn_layer_result run_layer(grd_tensor *input, const struct lay
                   grd_dtype_type_name((grd_dtype)input->dtype));
     if (grd_pending())
         return (grd_hidden_rnn_layer_result){grd_failed, grd_failed, grd_failed};
-    if (!are_plain(input, layer) || !sizes_agree(input, layer, batch_sizes, kind))
+    if (!can_fuse(input, layer) || !sizes_agree(input, layer, batch_sizes, kind))
         return grd_hidden_rnn_layer(input, t[HX], t[CX], t[W_IH], t[W_HH], t[B_IH], t[B_HH], t[W_HR], batch_sizes, kind->name, reverse);
     const grd_hidden_rnn_layer_fused_result made = grd_hidden_rnn_layer_fused(
         input, t[HX], t[CX], t[W_IH], t[W_HH], t[B_IH], t[B_HH], t[W_HR], batch_sizes, kind->name, reverse, is_recorded(input, layer));

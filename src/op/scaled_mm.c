@@ -65,9 +65,9 @@ static bool check_scaled(const grd_tensor *mat_a, const grd_tensor *mat_b, const
 {
     const bool types = is_float8((grd_dtype)mat_a->dtype) && is_float8((grd_dtype)mat_b->dtype) && scale_a->dtype == GRD_FLOAT32 &&
                        scale_b->dtype == GRD_FLOAT32;
-    const bool whole = scale_a->numel == 1 && scale_b->numel == 1;
-    if (!types || (!whole && !(scales_by_row(scale_a, grd_size_along(mat_a, 0), 0) &&
-                               scales_by_row(scale_b, grd_size_along(mat_b, mat_b->ndim > 1), 1))))
+    const bool tensorwise = scale_a->numel == 1 && scale_b->numel == 1;
+    if (!types || (!tensorwise && !(scales_by_row(scale_a, grd_size_along(mat_a, 0), 0) &&
+                                    scales_by_row(scale_b, grd_size_along(mat_b, mat_b->ndim > 1), 1))))
         return refuse_scaling(mat_a, mat_b, scale_a, scale_b);
     if (mat_a->ndim != 2 || mat_b->ndim != 2)
         return grd_raise(GRD_ERROR_RUNTIME, "mat%d must be a matrix", mat_a->ndim != 2 ? 1 : 2);
@@ -153,13 +153,13 @@ static bool check_recipes(const grd_tensor *mat_a, const grd_tensor *mat_b, grd_
 {
     if ((swizzle_a.n > 0 && swizzle_a.data[0] != 0) || (swizzle_b.n > 0 && swizzle_b.data[0] != 0))
         return grd_raise(GRD_ERROR_VALUE, "CPU does not support swizzle.");
-    const bool whole = follows(TENSORWISE, recipe_a, recipe_b, scale_a, scale_b),
+    const bool tensorwise = follows(TENSORWISE, recipe_a, recipe_b, scale_a, scale_b),
                types = is_float8((grd_dtype)mat_a->dtype) && is_float8((grd_dtype)mat_b->dtype);
-    if (!types || (!whole && !follows(ROWWISE, recipe_a, recipe_b, scale_a, scale_b)))
+    if (!types || (!tensorwise && !follows(ROWWISE, recipe_a, recipe_b, scale_a, scale_b)))
         return refuse_scaling(mat_a, mat_b, scale_a.n > 0 ? scale_a.data[0] : NULL, scale_b.n > 0 ? scale_b.data[0] : NULL);
     if (mat_a->sizes[1] != mat_b->sizes[0])
         return refuse_shapes(GRD_ERROR_RUNTIME, mat_a, mat_b, "");
-    if (!whole)
+    if (!tensorwise)
         return check_row_scales(mat_a, mat_b, scale_a.data[0], scale_b.data[0]);
     if (scale_a.data[0]->numel != 1 || scale_b.data[0]->numel != 1)
         return grd_raise(GRD_ERROR_VALUE, "scale_%c must have 1 Float element", scale_a.data[0]->numel != 1 ? 'a' : 'b');

@@ -81,8 +81,9 @@ grd_tensor *op_hidden_quantile(grd_tensor *self, grd_tensor *q, grd_scalar dim, 
     for (int64_t i = 0; i < self->ndim; i++)
         sizes[i] = 1;
     sizes[self->ndim] = self->numel;
-    const bool whole = all || self->ndim == 0;
-    grd_tensor *lines = whole ? grd_reshape(self, grd_dims_from(sizes, self->ndim + 1)) : grd_transpose(grd_unsqueeze(self, -1), along, -1);
+    const bool is_one_line = all || self->ndim == 0;
+    grd_tensor *lines =
+        is_one_line ? grd_reshape(self, grd_dims_from(sizes, self->ndim + 1)) : grd_transpose(grd_unsqueeze(self, -1), along, -1);
     if (grd_size(lines, -1) > LONGEST)
         return grd_fail(GRD_ERROR_RUNTIME, "quantile() input tensor is too large");
     lines = grd_sort(lines).values;
@@ -90,7 +91,7 @@ grd_tensor *op_hidden_quantile(grd_tensor *self, grd_tensor *q, grd_scalar dim, 
     grd_tensor *found = q->ndim > 0 ? grd_movedim(values, grd_dims(-1), grd_dims(0)) : grd_squeeze(values, .dim = grd_dims(-1));
     if (keepdim || self->ndim == 0)
         return found;
-    return whole ? grd_reshape(found, grd_sizes(q)) : grd_squeeze(found, .dim = grd_dims(q->ndim + along));
+    return is_one_line ? grd_reshape(found, grd_sizes(q)) : grd_squeeze(found, .dim = grd_dims(q->ndim + along));
 }
 
 /* ---- Covariance -------------------------------------------------------------------------------------------------------------------- */

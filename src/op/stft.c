@@ -222,7 +222,7 @@ grd_tensor *op_istft(grd_tensor *self, int64_t n_fft, grd_scalar hop_length, grd
     if (check_spectrum(&c) != NULL || (window != NULL && !grd_check_same_device(grd_tensors(self, window))))
         return grd_failed;
     grd_tensor *input = grd_transpose(self->ndim == 2 ? grd_unsqueeze(self, 0) : self, 1, 2);
-    const int64_t frames = input->sizes[1], whole = n_fft + c.hop * (frames - 1);
+    const int64_t frames = input->sizes[1], total = n_fft + c.hop * (frames - 1);
     const grd_dtype real = grd_dtype_to_real((grd_dtype)self->dtype);
     grd_tensor *factors = centered_window(&c, window, real);
     if (factors == NULL)
@@ -231,11 +231,11 @@ grd_tensor *op_istft(grd_tensor *self, int64_t n_fft, grd_scalar hop_length, grd
     grd_tensor *parts = return_complex ? grd_hidden_fft_c2c(input, grd_dims(2), normalization, false)
                                        : grd_hidden_fft_c2r(grd_slice(input, .dim = 2, .start = grd_int(0), .end = grd_int(n_fft / 2 + 1)),
                                                             grd_dims(2), normalization, n_fft);
-    grd_tensor *sums = grd_hidden_overlapped(grd_mul(parts, factors), grd_dims(input->sizes[0], whole), c.hop);
+    grd_tensor *sums = grd_hidden_overlapped(grd_mul(parts, factors), grd_dims(input->sizes[0], total), c.hop);
     grd_tensor *weights =
-        grd_hidden_overlapped(grd_expand(grd_mul(factors, factors), grd_dims(1, frames, n_fft)), grd_dims(1, whole), c.hop);
+        grd_hidden_overlapped(grd_expand(grd_mul(factors, factors), grd_dims(1, frames, n_fft)), grd_dims(1, total), c.hop);
     const int64_t start = center ? n_fft / 2 : 0;
-    const int64_t end = length.kind != GRD_SCALAR_NONE ? start + grd_scalar_int64(length) : center ? whole - n_fft / 2 : whole;
+    const int64_t end = length.kind != GRD_SCALAR_NONE ? start + grd_scalar_int64(length) : center ? total - n_fft / 2 : total;
     sums = grd_slice(sums, .dim = 1, .start = grd_int(start), .end = grd_int(end));
     weights = grd_slice(weights, .dim = 1, .start = grd_int(start), .end = grd_int(end));
     double least, largest;
@@ -244,5 +244,5 @@ grd_tensor *op_istft(grd_tensor *self, int64_t n_fft, grd_scalar hop_length, grd
     grd_tensor *result = grd_div(sums, weights);
     if (self->ndim == 2)
         result = grd_squeeze(result, .dim = grd_dims(0));
-    return end > whole ? grd_constant_pad_nd(result, grd_dims(0, end - whole)) : result;
+    return end > total ? grd_constant_pad_nd(result, grd_dims(0, end - total)) : result;
 }

@@ -7,12 +7,13 @@
 struct grd_view {
     int64_t n, offset;
     const int64_t *sizes, *strides; /* of n dimensions: in the room below, or those of another tensor */
-    int64_t *size, *stride; /* room for GRD_MAX_DIMS dimensions, apart from here: what the compiler keeps in registers then is the rest */
-    grd_dtype dtype;        /* in whose elements strides and offset are counted; NONE: that of the tensor */
-    bool checked;           /* against the storage; otherwise it is known to lie within its tensor, and to have no more elements */
-    bool detached;          /* without history and base; its dtype is said */
-    bool itself;            /* no view: the tensor is returned */
-    bool turns;             /* conjugated when it is read where the tensor is not, and the other way round */
+    int64_t *size,
+        *stride;     /* room for GRD_MAX_DIMS dimensions, outside of this struct: what the compiler keeps in registers then is the rest */
+    grd_dtype dtype; /* in whose elements strides and offset are counted; NONE: that of the tensor */
+    bool checked;    /* against the storage; otherwise it is known to lie within its tensor, and to have no more elements */
+    bool detached;   /* without history and base; its dtype is said */
+    bool itself;     /* no view: the tensor is returned */
+    bool turns;      /* conjugated when it is read where the tensor is not, and the other way round */
 };
 
 /* n dimensions still to be written. */

@@ -22,8 +22,8 @@ static bool refuse_rest(const char *what, int64_t ratio, const char *from, const
                      (long long)ratio, from, to, (long long)value);
 }
 
-/* Where `ratio` elements become one: whether everything comes out whole. */
-static bool check_whole(const grd_tensor *self, int64_t ratio, const char *from, const char *to)
+/* Checks that sizes, offset and strides divide by `ratio`, the number of elements that become one. */
+static bool check_divides(const grd_tensor *self, int64_t ratio, const char *from, const char *to)
 {
     char what[32];
     const int last = self->ndim - 1;
@@ -52,7 +52,7 @@ bool plan_view_dtype(struct grd_view *v, grd_tensor *self, grd_dtype dtype)
     if (grd_is_conjugated(self) && dtype != (grd_dtype)self->dtype)
         return grd_raise(GRD_ERROR_RUNTIME, "torch.Tensor.view is not supported for %s when converting to a different dtype.",
                          grd_is_conj(self) ? "conjugate view tensors" : "tensors with negative bit set");
-    if (from != to && (!check_last(self, from_name, to_name) || (to > from && !check_whole(self, to / from, from_name, to_name))))
+    if (from != to && (!check_last(self, from_name, to_name) || (to > from && !check_divides(self, to / from, from_name, to_name))))
         return false;
     const int last = from == to ? self->ndim : self->ndim - 1;
     grd_view_start(v, self, 0);
