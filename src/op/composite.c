@@ -43,8 +43,8 @@ static grd_tensor *copied_from_out(const grd_tensor *out, grd_tensor *value)
     return out->storage == value->storage ? grd_clone(value) : value;
 }
 
-/* What PyTorch says of an out= with elements and other sizes than the result. Functions without tensors to read are asked for their sizes and resize it
- * silently, unless their length is computed. */
+/* Warns in PyTorch's words that an out= that is not empty is resized. Functions without input tensors resize out= silently, unless their length is
+ * computed. */
 static bool warn_resized(const grd_op *op, grd_tensors inputs, const grd_tensor *out, const grd_tensor *result)
 {
     char text[640];
@@ -185,7 +185,7 @@ grd_tensor *grd_composite_requiring(grd_tensor *t, bool requires_grad)
     return grd_pending() ? grd_failed : t;
 }
 
-/* True unless an input would be read from memory that is overwritten: an input may be the out= itself, of the sizes of the result. */
+/* True unless an input would be overwritten before it is read. An input may be `out` itself if that has the sizes of the result. */
 static bool check_inputs(grd_tensors inputs, const grd_tensor *out, const grd_tensor *result)
 {
     for (int64_t i = 0; i < inputs.n; i++) {

@@ -2,8 +2,9 @@
  *
  *   x * w = (a * c - b * d) + ((a + b) * (c + d) - a * c - b * d) i
  *
- * so three real products, which the kernels of real convolutions compute two to three times as fast as the packed product of complex windows, are a complex one. PyTorch
- * computes the same three. They are the groups of one real convolution, whose operands are the parts and their sums one after the other along the channels.
+ * so three real products, which the kernels of real convolutions compute two to three times as fast as the packed product of complex windows, are
+ * a complex one. PyTorch computes the same three. They are the groups of one real convolution, whose operands are the parts and their sums one
+ * after the other along the channels.
  *
  * Invariant: sums are joined element by element, so the bits do not depend on the number of threads. */
 #include "base/parallel.h"
@@ -59,7 +60,7 @@ struct joined {
     int64_t channels, elements; /* of a sample of the complex result, and of a channel */
 };
 
-/* Channels [begin, end), counted over all samples. */
+/* Joins channels [begin, end), counted over all samples. */
 static void join_channels(int64_t begin, int64_t end, void *context)
 {
     const struct joined *j = context;

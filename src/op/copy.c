@@ -1,6 +1,7 @@
 /* Copying, converting and filling memory of tensors. The operators are in conversion.c and creation.c.
  *
- * Lives here: the fast ways through memory (one block, runs of bytes, blocked transposition). Conversion between dtypes is the cast table's, element by element.
+ * Lives here: the fast ways through memory (one block, runs of bytes, blocked transposition). Conversion between dtypes is the cast table's,
+ * element by element.
  * Invariant: what is written was checked before. */
 #include "op/copy.h"
 
@@ -27,7 +28,7 @@ bool grd_is_dense(const grd_tensor *t)
     return grd_has(t, GRD_FLAG_CONTIGUOUS) || grd_shape_is_dense(grd_sizes(t), t->strides);
 }
 
-/* The lowest address of a dense tensor. */
+/* Returns the lowest address of a dense tensor. */
 static char *block_start(const grd_tensor *t)
 {
     int64_t back = 0;
@@ -112,7 +113,7 @@ static void transpose_pieces(int64_t begin, int64_t end, void *context)
     }
 }
 
-/* The dimension of stride one, when it is long enough for tiles; -1: none. */
+/* Returns the dimension of stride 1 if it is long enough for tiles; -1: there is none. */
 static int64_t innermost(const grd_tensor *t)
 {
     for (int64_t i = t->ndim - 1; i >= 0; i--)
@@ -169,7 +170,7 @@ bool grd_have_same_strides(const grd_tensor *a, const grd_tensor *b)
     return true;
 }
 
-/* How a result of the same dtype is to be written. Elements that are broadcast are read from the cache. */
+/* Returns how a result of the same dtype is written: through the caches or past them. Broadcast elements are read from the cache. */
 static enum grd_stores stores_for(const grd_tensor *to, const grd_tensor *from)
 {
     int64_t read = 1;

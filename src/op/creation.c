@@ -1,6 +1,5 @@
-/* Factories: tensors made of nothing, of a number, or of a rule; and the triangles of matrices.
- *
- * Lives here: dtype inference, sizes, and what numbers the rules take. Random factories are elsewhere. */
+/* Factories: empty, full, ranges, eye; fill; and the triangles of matrices, tril and triu. Random factories are in random_fill.c and
+ * random_indices.c. */
 #include <math.h>
 #include <string.h>
 
@@ -26,7 +25,7 @@ static grd_dtype dtype_or(grd_dtype dtype, grd_dtype otherwise)
 
 /* ---- Of nothing ------------------------------------------------------------------------------------------------------------------ */
 
-/* The memory format of a factory that is given sizes; GRD_FORMAT_FAILED also for that of another tensor, as there is none. */
+/* Returns the memory format of a factory that is given sizes. GRD_FORMAT_FAILED for "preserve", too, since there is no other tensor. */
 static enum grd_memory_format factory_format(const char *memory_format, int64_t ndim)
 {
     const enum grd_memory_format format = grd_memory_format_of(memory_format, GRD_FORMAT_CONTIGUOUS, ndim);
@@ -70,7 +69,7 @@ void run_nothing(const struct grd_plan *p)
 
 /* ---- Of a number ------------------------------------------------------------------------------------------------------------------ */
 
-/* The element, of the result's dtype, is the state. */
+/* Fills the result with the element in the plan's state, which has the result's dtype. */
 void run_constant(const struct grd_plan *p)
 {
     grd_fill_elements(p->results[0], p->state);
@@ -96,7 +95,7 @@ bool plan_full_like(struct grd_plan *p, grd_tensor *self, grd_scalar fill_value,
 
 /* ---- fill ---------------------------------------------------------------------------------------------------------------------------- */
 
-/* The element, of the result's dtype, is the state. */
+/* Plans a fill; the element, of the result's dtype, is the state. */
 bool plan_fill(struct grd_plan *p, grd_tensor *self, grd_scalar value)
 {
     const grd_dtype dtype = (grd_dtype)self->dtype;
@@ -165,7 +164,7 @@ struct range {
     double base;
 };
 
-/* Elements [first, first + n) of one part. */
+/* Writes elements [first, first + n) of one part. */
 static void range_part(const struct range *r, int64_t first, int64_t n, int part, char *values)
 {
     const struct grd_range_row *kernels = grd_kernels->range[r->made];
@@ -206,7 +205,7 @@ void run_range(const struct grd_plan *p)
     grd_parallel_for(0, p->results[0]->numel, ELEMENTS_GRAIN, range_pieces, (void *)(uintptr_t)p);
 }
 
-/* (end - start) / step of int64 numbers, whose difference may need 65 bits. */
+/* Returns (end - start) / step of int64 numbers, whose difference may need 65 bits. */
 static double integer_steps(int64_t start, int64_t end, int64_t step)
 {
     return (double)((__int128)end - start) / (double)step;
@@ -230,7 +229,7 @@ static bool check_range_dtype(const char *name, grd_dtype dtype, bool complex_to
            (complex_too && category == GRD_CATEGORY_COMPLEX) || grd_raise_no_kernel(name, dtype);
 }
 
-/* Numbers from start on, before end, or up to it if `closed`. */
+/* Plans the numbers from start on, up to end, which is included if `closed`. */
 static bool plan_steps(struct grd_plan *p, grd_scalar start, grd_scalar end, grd_scalar step, grd_dtype dtype, grd_device device,
                        bool requires_grad, bool closed)
 {
@@ -286,7 +285,7 @@ static double rounded(const struct range *r, double value)
     return r->made == GRD_FLOAT32 ? (double)(float)value : value;
 }
 
-/* The numbers of one part, between two of the caller's. */
+/* Sets start, end and step of the real or the imaginary part. */
 static void set_part(struct range *r, int part, double start, double end)
 {
     start = rounded(r, start);
@@ -390,7 +389,7 @@ bool plan_eye(struct grd_plan *p, int64_t n, grd_scalar m, grd_dtype dtype, grd_
     return grd_scalar_write(grd_int(1), dtype, p->state) && grd_plan_new(p, grd_dims(n, columns), dtype, device, requires_grad);
 }
 
-/* Zeros, and on the diagonal the element that is the state. */
+/* Writes zeros, and on the diagonal the element that is the state. */
 void run_eye(const struct grd_plan *p)
 {
     grd_tensor *result = p->results[0];

@@ -1,7 +1,8 @@
 /* Cholesky and QR decompositions and triangular solutions: checks, results, and the loop over the matrices of a batch. Algorithms are in
  * kernel/cpu/decomposition.c. Schema: schema/decomposition.toml.
  *
- * Invariant: each matrix is computed by one task, or in steps that depend on its sizes alone (op/lapack_panels.c): so the bits do not depend on the number of threads. */
+ * Invariant: each matrix is computed by one task, or in steps that depend on its sizes alone (op/lapack_panels.c): so the bits do not depend on
+ * the number of threads. */
 #include "kernel/decomposition.h"
 
 #include <stdio.h>
@@ -153,7 +154,7 @@ bool plan_hidden_cholesky_inverse_lower(struct grd_plan *p, grd_tensor *self, bo
            grd_plan_columns(p, grd_batch_of(self), n, n, (grd_dtype)self->dtype) && grd_plan_lapack(p, n) && !grd_pending();
 }
 
-/* Y = L^-1, and X = Y^H L^-1. */
+/* Computes Y = L^-1, and the inverse X = Y^H L^-1. */
 static void invert_factors(int64_t begin, int64_t end, void *context)
 {
     const struct grd_plan *p = context;
@@ -440,7 +441,7 @@ void run_hidden_orthogonal(const struct grd_plan *p, grd_tensor *input, grd_tens
     grd_parallel_for(0, grd_matrix_count(input), grd_matrix_grain(4 * m * n * k), multiply_reflections, (void *)p);
 }
 
-/* `what` has as many dimensions as it should beside input, and the same batch. */
+/* RuntimeError: `t` has not `less` dimensions less than input, or another batch. */
 static bool check_beside(const grd_tensor *input, const grd_tensor *t, int less, const char *what)
 {
     if (input->ndim != t->ndim + less)
@@ -571,7 +572,7 @@ struct solutions {
 
 enum { PIECE = 128 };
 
-/* Systems of small matrices, many at once. */
+/* Solves the systems of small matrices, many at once. */
 static void solve_small_matrices(int64_t begin, int64_t end, void *context)
 {
     const struct solutions *s = context;

@@ -30,7 +30,8 @@ static inline const struct grd_map_kernel *kernel_of(const struct grd_elementwis
     return row != NULL && row[op->kernel].block != NULL ? &row[op->kernel] : NULL;
 }
 
-/* How the operator is computed for a dtype; the kernel is NULL where it is not. What has no kernel of a half type is computed by that of grd_computed_dtype. */
+/* Returns how the operator is computed for a dtype; its kernel is NULL if it is not. A half type without a kernel of its own is computed in
+ * grd_computed_dtype. */
 static inline struct grd_map map_for(const struct grd_elementwise *op, grd_dtype dtype, const grd_scalar *params)
 {
     const struct grd_map_kernel *const kernel = kernel_of(op, dtype);
@@ -49,7 +50,7 @@ static bool refuse(const struct grd_elementwise *op, grd_dtype dtype)
     return grd_raise_no_kernel(op->name, dtype);
 }
 
-/* True if a divisor has a zero once it is of the dtype that is computed in. */
+/* True if a divisor has a zero after its conversion to the dtype that is computed in. */
 static bool has_zero(const grd_tensor *t, grd_dtype compute)
 {
     if (t->ndim == 0) {
@@ -67,7 +68,7 @@ static bool has_zero(const grd_tensor *t, grd_dtype compute)
     return atomic_load_explicit(&found, memory_order_relaxed);
 }
 
-/* The check between plan and run: it reads data. */
+/* RuntimeError: an integer divisor has a zero. It reads data, so it comes between plan and run. */
 static bool check_divisor(const struct grd_elementwise *op, const struct grd_iter *it, const grd_tensor *divisor)
 {
     if (!op->divides || grd_category_of(it->compute) != GRD_CATEGORY_INTEGER || it->numel == 0 || it->device.type == GRD_DEVICE_META)
@@ -99,13 +100,13 @@ static inline bool have_same_kind(const grd_tensor *a, const grd_tensor *b)
     return ((a->traits ^ b->traits) & looked_at) == 0 && same_sizes(a, b);
 }
 
-/* True where a kernel is all there is to do: no divisor is looked at. */
+/* True if no divisor has to be checked for zeros, so that a call of the kernel is all there is to do. */
 static inline bool is_direct(const struct grd_elementwise *op, const grd_tensor *like)
 {
     return !(op->divides && grd_category_of(like->dtype) == GRD_CATEGORY_INTEGER);
 }
 
-/* A result for operands like this one, which is contiguous and canonical; NULL when it is not small. */
+/* Returns a result for operands like `like`, which is contiguous and canonical; NULL if it is not small. */
 GRD_INLINE grd_tensor *small_result(const struct grd_elementwise *op, const grd_tensor *like)
 {
     const unsigned flags = GRD_FLAG_CONTIGUOUS | GRD_FLAG_CANONICAL | GRD_FLAG_CHANNELS_LAST;
@@ -134,14 +135,15 @@ GRD_INLINE grd_tensor *run_shortcut(const struct grd_elementwise *op, const stru
 
 /* ---- Numbers beside half types --------------------------------------------------------------------------------------------------- */
 
-/* True if `t` is a number for a tensor of a half type; beside one tensor, a zero-dimensional one of another dtype is a number, too. */
+/* True if `t` counts as a number for a tensor of a half type: a wrapped number or, beside a single tensor, a zero-dimensional one of another
+ * dtype. */
 static bool counts_as_number(const grd_tensor *t, const grd_tensor *half, int tensors)
 {
     const bool counts = grd_has(t, GRD_FLAG_NUMBER) || (tensors == 1 && t->ndim == 0 && half->ndim > 0 && t->dtype != half->dtype);
     return counts && t->device == GRD_DEVICE_CPU && t->data != NULL && grd_category_of((grd_dtype)t->dtype) <= GRD_CATEGORY_FLOAT;
 }
 
-/* The number is not rounded to a real half type, as in PyTorch: it is a parameter of another kernel. NULL for any other call. */
+/* Runs the kernel that takes one operand as a number, which as in PyTorch is not rounded to a real half type. NULL: does not apply. */
 static grd_tensor *run_by_number(const struct grd_elementwise *op, grd_tensor *out, grd_tensor *const *inputs)
 {
     const bool first = op->commutes && grd_has(inputs[0], GRD_FLAG_NUMBER);
@@ -177,8 +179,8 @@ static void run_piece(int64_t begin, int64_t end, void *context)
     grd_map(end - begin, at, run->strides, &run->map);
 }
 
-/* True if `t` is one element of like's dtype, broadcast to its shape, e.g. the gradient of sum(), and its strides do not change the order of dimensions of a result
- * like `like`: Note [Strides of results] in iter.c. */
+/* True if `t` is one element of like's dtype, broadcast to its shape, e.g. the gradient of sum(), and its strides do not change the order of
+ * dimensions of a result like `like`: Note [Strides of results] in iter.c. */
 static inline bool is_expanded(const grd_tensor *t, const grd_tensor *like)
 {
     if (((t->traits ^ like->traits) & (GRD_TRAITS_DTYPE | GRD_TRAITS_DEVICE)) != 0)
@@ -228,7 +230,7 @@ static bool set_operand(const struct grd_elementwise *op, const grd_tensor *t, c
     return number_fits(op, t, like->dtype, run->data[operand]);
 }
 
-/* A mask: bool, and of the shape of the others. */
+/* Sets the first operand from a mask, which must be bool and have the shape of `like`. */
 static bool set_mask(const grd_tensor *mask, const grd_tensor *like, struct run *run)
 {
     run->data[1] = mask->data;
@@ -250,7 +252,7 @@ static bool can_write(const struct grd_elementwise *op, const grd_tensor *out, g
     return true;
 }
 
-/* A new result. It is contiguous when all inputs have its shape, or beside one element the others are canonical; otherwise NULL. */
+/* Returns a new contiguous result; NULL if it would not be contiguous: one input is a broadcast element and the others are not canonical. */
 static grd_tensor *new_result(const struct grd_elementwise *op, grd_dtype dtype, const grd_tensor *like, const struct run *run)
 {
     if (run->expanded && !run->canonical)

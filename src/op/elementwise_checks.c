@@ -39,7 +39,7 @@ grd_scalar grd_scalar_negated(grd_scalar s)
     return s;
 }
 
-/* False, with an error pending, where the dtype cannot hold the number. */
+/* False, with an error pending, if the dtype cannot hold the number. */
 static bool fits(grd_scalar number, grd_dtype dtype)
 {
     char element[16];

@@ -12,7 +12,7 @@ static int64_t item_bytes(const struct grd_fft_row *row)
     return row == grd_kernels->fft[GRD_FLOAT32] ? 4 : 8;
 }
 
-/* A division takes longer than what it is for: lanes are a power of 2. */
+/* Returns n rounded up to a multiple of lanes, a power of 2; without a division, which would take longer than what it is for. */
 static int64_t rounded_up(int64_t n, int64_t lanes)
 {
     return (n + lanes - 1) & -lanes;
@@ -63,8 +63,8 @@ char *grd_fft_lanes(const struct grd_fft_node *node, char *data, char *other)
 
 /* ---- One line ---------------------------------------------------------------------------------------------------------------------------- */
 
-/* Element j + b * i of the line is in row i and column j of a matrix of a rows and b columns. Its columns are transformed, multiplied by roots and turned: so the
- * lanes of `turned` are rows, in blocks of one vector. Element k + a * l of the result is number l of the transform of row k. */
+/* Element j + b * i of the line is in row i and column j of a matrix of a rows and b columns. Its columns are transformed, multiplied by roots and
+ * turned: so the lanes of `turned` are rows, in blocks of one vector. Element k + a * l of the result is number l of the transform of row k. */
 struct matrix {
     const struct grd_fft_node *node;
     const struct grd_fft_line *from, *to;
@@ -81,7 +81,8 @@ static int64_t work_bytes(const struct grd_fft_node *node)
     return grd_fft_lanes_bytes(node->row, grd_greatest(grd_fft_lanes_room(node->columns), grd_fft_lanes_room(node->rows)));
 }
 
-/* Written where they are read: a copy would wait for what was written in smaller parts. */
+/* Describes `count` lines of a matrix. They are written in place: returned by value they would be copied, and the copy would wait for the narrower
+ * stores. */
 static void set_lines(struct grd_fft_lines *lines, const struct grd_fft_line *line, int64_t element, int64_t step, int64_t first,
                       int64_t count)
 {

@@ -1,5 +1,5 @@
-/* A few eigenvalues of large symmetric matrices: the locally optimal block preconditioned conjugate gradient method of A. Knyazev (SIAM Journal on Scientific Computing 23,
- * 2001). A composite, which takes all matrices of a batch at once. Schema: schema/spectral.toml. */
+/* A few eigenvalues of large symmetric matrices: the locally optimal block preconditioned conjugate gradient method of A. Knyazev (SIAM Journal on
+ * Scientific Computing 23, 2001). A composite, which takes all matrices of a batch at once. Schema: schema/spectral.toml. */
 #include <math.h>
 
 #include "base/object.h"
@@ -7,7 +7,7 @@
 #include "op/formula.h"
 #include "op/matrix_batch.h"
 
-/* The eigenvalues that are sought of Q^T A Q come first, and their vectors as combinations of the columns of Q. */
+/* Returns the eigenvalues of Q^T A Q, the sought ones first, and their vectors as combinations of the columns of Q. */
 static struct grd_linalg_eigh_result ritz(grd_tensor *A, grd_tensor *Q, bool largest)
 {
     struct grd_linalg_eigh_result found = grd_linalg_eigh(grd_matmul(grd_transpose(Q, -2, -1), grd_matmul(A, Q)));
@@ -18,7 +18,7 @@ static struct grd_linalg_eigh_result ritz(grd_tensor *A, grd_tensor *Q, bool lar
     return found;
 }
 
-/* Norms of columns; and one for each matrix, as a column of one element. */
+/* Returns the norms of the columns. */
 static grd_tensor *column_norms(grd_tensor *x)
 {
     return grd_norm(x, .dim = grd_dims(-2));

@@ -69,7 +69,7 @@ grd_tensor *grd_loss_variance(const grd_tensor *input, grd_tensor *var)
     return is_row ? grd_unsqueeze(var, -1) : var;
 }
 
-/* No smaller than `least`, with the gradient of t itself. */
+/* Returns the larger of t and `least`, with the gradient of t itself. */
 static grd_tensor *raised(grd_tensor *t, double least)
 {
     return grd_add(t, grd_sub(grd_clamp_min(grd_detach(t), grd_float(least)), grd_detach(t)));
@@ -104,7 +104,7 @@ bool grd_loss_check_weight(const grd_tensor *weight, int64_t classes)
 
 /* ---- Cross entropy ------------------------------------------------------------------------------------------------------------------ */
 
-/* Targets are probabilities: -sum(weight target log_p), the mean over all but the class dimension. */
+/* Returns the loss for targets that are probabilities: -sum(weight target log_p), averaged over all but the class dimension. */
 static grd_tensor *cross_entropy_probabilities(grd_tensor *log_p, grd_tensor *target, grd_tensor *weight, enum grd_loss_reduction how,
                                                int64_t dim, double smoothing)
 {
@@ -120,7 +120,7 @@ static grd_tensor *cross_entropy_probabilities(grd_tensor *log_p, grd_tensor *ta
     return how == GRD_LOSS_SUM ? sum : grd_div_scalar(sum, grd_float((double)log_p->numel / (double)classes));
 }
 
-/* Targets are classes, smoothed: (1 - s) nll + s / C * (the loss of a uniform target, over the same samples and weights). */
+/* Returns the smoothed loss for targets that are classes: (1 - s) nll + s / C * (the loss of a uniform target, over the same samples and weights). */
 static grd_tensor *cross_entropy_smoothed(grd_tensor *log_p, grd_tensor *target, grd_tensor *weight, enum grd_loss_reduction how,
                                           int64_t dim, int64_t ignore_index, const char *reduction, double smoothing)
 {

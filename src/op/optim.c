@@ -92,7 +92,7 @@ static bool check_values(const struct step *s)
 
 /* ---- Operands of the kernel ------------------------------------------------------------------------------------------------------------- */
 
-/* True if the kernel can run over the memory of the tensors as it lies. */
+/* True if the kernel can run over the memory of the tensors in place. */
 static bool have_one_layout(const struct group *g, int nroles)
 {
     const grd_tensor *param = g->original[GRD_OPTIM_PARAM];
@@ -148,7 +148,7 @@ static bool bring_values(const struct grd_optim_step *call, struct group *group,
     return !grd_pending();
 }
 
-/* False, with the error raised, unless every parameter and what belongs to it is at hand. */
+/* Prepares the operands of every parameter; false, with the error raised, on failure. */
 static bool prepare(struct step *s)
 {
     s->n = s->call->lists[GRD_OPTIM_PARAM].n;

@@ -25,7 +25,7 @@ struct grd_optim_step {
     void *numbers;                        /* the struct of the kind, or one that begins with it */
 };
 
-/* The step, in place. Returns the parameters; an absent list, with the error raised and nothing written, on failure. */
+/* Does a step in place. Returns the parameters; an absent list, with the error raised and nothing written, on failure. */
 grd_tensors grd_optim_run(const struct grd_optim_step *step);
 
 #endif

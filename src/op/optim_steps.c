@@ -6,7 +6,7 @@
 #include "gen/uses/op/optim_steps.h"
 #include "op/optim.h"
 
-/* The numbers that all have; a decoupled decay shrinks the parameter instead of changing the gradient. */
+/* Returns the numbers that all optimizers have; a decoupled decay shrinks the parameter instead of changing the gradient. */
 static struct grd_optim_numbers common(double lr, double weight_decay, bool maximize, bool decoupled)
 {
     return (struct grd_optim_numbers){lr, decoupled ? 0 : weight_decay, decoupled ? 1 - lr * weight_decay : 1, maximize};
@@ -133,7 +133,7 @@ struct asgd {
     double lr, lambd, alpha, t0;
 };
 
-/* values: step, eta, mu. This step takes eta and mu of the one before, and leaves those of the next. */
+/* values are step, eta, mu. This step uses eta and mu of the one before, and leaves those of the next. */
 static void asgd_at(void *numbers, double *values)
 {
     struct asgd *a = numbers;
@@ -166,13 +166,13 @@ struct nadam {
     bool single; /* the product of the momenta is kept in float32, and read as it is kept */
 };
 
-/* The momentum of a step: beta1 (1 - 0.96^(step * momentum_decay) / 2). */
+/* Returns the momentum of a step: beta1 (1 - 0.96^(step * momentum_decay) / 2). */
 static double nadam_momentum(const struct nadam *a, double step)
 {
     return a->x.beta1 * (1 - 0.5 * pow(0.96, step * a->momentum_decay));
 }
 
-/* values: step, the product of the momenta so far. */
+/* values are the step, and the product of the momenta so far. */
 static void nadam_at(void *numbers, double *values)
 {
     struct nadam *a = numbers;

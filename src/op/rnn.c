@@ -1,5 +1,5 @@
-/* Recurrent networks: layers, directions and dropout between layers, over batches and over packed sequences, and single cells. Composites over the layer of rnn_layer.c.
- * Schema: schema/rnn.toml. */
+/* Recurrent networks: layers, directions and dropout between layers, over batches and over packed sequences, and single cells. Composites over the
+ * layer of rnn_layer.c. Schema: schema/rnn.toml. */
 #include "op/rnn.h"
 
 #include "dispatch/op.h"
@@ -18,7 +18,8 @@ struct layer {
     grd_tensor *t[LAYER_TENSORS];
 };
 
-/* True if no key but that of a gradient takes part in a call with `t`: neither a batch, nor a tangent, nor autocast, which casts each product of the parts. */
+/* True if no key but that of a gradient takes part in a call with `t`: neither a batch, nor a tangent, nor autocast, which casts each product of
+ * the parts. */
 static bool has_only_gradient_key(const grd_tensor *t)
 {
     return (grd_active_keys(grd_keys_of(t)) & ~(1u << GRD_KEY_LIFETIMES)) >> (GRD_KEY_AUTOGRAD + 1) == 0;
@@ -135,7 +136,7 @@ static struct layer layer_of(const struct network *x, int64_t i)
     return layer;
 }
 
-/* The outputs of the last layer for packed `data`, and the final states of all layers. */
+/* Returns the outputs of the last layer for packed `data`, and the final states of all layers. */
 static grd_hidden_rnn_layer_result run_network(const struct network *x, grd_tensor *data)
 {
     const int directions = x->bidirectional ? 2 : 1;
@@ -159,7 +160,7 @@ static grd_hidden_rnn_layer_result run_network(const struct network *x, grd_tens
                                          x->cx != NULL ? grd_stack(grd_tensors_from(cells, n)) : grd_failed};
 }
 
-/* Over a batch, (steps, rows, features). */
+/* Runs over a batch, (steps, rows, features). */
 static grd_hidden_rnn_layer_result run_batch(struct network *x, grd_tensor *input, bool batch_first)
 {
     const grd_hidden_rnn_layer_result failed = {grd_failed, grd_failed, grd_failed};
@@ -188,7 +189,7 @@ static grd_hidden_rnn_layer_result run_batch(struct network *x, grd_tensor *inpu
     return made;
 }
 
-/* Over packed sequences, whose `batch_sizes` is a vector on the cpu. */
+/* Runs over packed sequences, whose `batch_sizes` is a vector on the cpu. */
 static grd_hidden_rnn_layer_result run_packed(struct network *x, grd_tensor *data, const grd_tensor *batch_sizes)
 {
     const grd_hidden_rnn_layer_result failed = {grd_failed, grd_failed, grd_failed};
@@ -221,7 +222,7 @@ static struct network network_of(const char *kind, grd_tensors params, bool has_
                             .bidirectional = bidirectional};
 }
 
-/* The two hidden states of an lstm. */
+/* Takes the two hidden states of an lstm. */
 static bool take_states(struct network *x, grd_tensors hx)
 {
     if (hx.n != 2)
@@ -284,7 +285,7 @@ void op_hidden_rnn_packed(grd_tensor *data, grd_tensor *batch_sizes, grd_tensor 
 
 /* ---- Cells --------------------------------------------------------------------------------------------------------------------------------- */
 
-/* PyTorch's checks of one hidden state. */
+/* Makes PyTorch's checks of one hidden state. */
 static bool check_cell_state(const grd_tensor *input, const grd_tensor *state, int64_t hidden, int which)
 {
     int64_t dim;
@@ -316,7 +317,7 @@ static bool check_cell(const grd_tensor *input, const struct layer *layer, const
                      (long long)hidden * kind->gates, (long long)t[W_IH]->sizes[0]);
 }
 
-/* One step: a layer over sequences of length 1. */
+/* Runs one step: a layer over sequences of length 1. */
 static grd_hidden_rnn_layer_result run_cell(grd_tensor *input, const struct layer *layer, const char *mode)
 {
     const struct grd_rnn_kind *kind = grd_rnn_kind_of(mode);

@@ -7,7 +7,7 @@
 #include "gen/uses/op/stft.h"
 #include "op/formula.h"
 
-/* The arguments of both, for the texts of errors. */
+/* The arguments of stft or istft, for the texts of errors. */
 struct call {
     const char *name;
     const grd_tensor *self, *window;
@@ -22,7 +22,7 @@ static int64_t given_or(grd_scalar s, int64_t otherwise)
     return s.kind != GRD_SCALAR_NONE ? grd_scalar_int64(s) : otherwise;
 }
 
-/* "torch.FloatTensor", or "CPUBoolType" for dtypes that old PyTorch had not. */
+/* Writes the type as PyTorch's errors do, e.g. "torch.FloatTensor"; "CPUBoolType" for dtypes that old PyTorch had not. */
 static void add_type(struct grd_text *text, const grd_tensor *t)
 {
     static const bool has_old_name[GRD_DTYPE_COUNT] = {
@@ -36,7 +36,7 @@ static void add_option(struct grd_text *text, const char *name, grd_scalar value
     grd_text_add(text, value.kind == GRD_SCALAR_NONE ? ", %s=None" : ", %s=%lld", name, (long long)given_or(value, 0));
 }
 
-/* RuntimeError: the call, and what is wrong with it. */
+/* Raises RuntimeError with the text of the call, and what is wrong with it. */
 static grd_tensor *refuse(const struct call *c, const char *format, ...)
 {
     struct grd_text text = {0};
@@ -71,7 +71,7 @@ static grd_tensor *refuse(const struct call *c, const char *format, ...)
     return grd_failed;
 }
 
-/* The window with zeros on both sides, n_fft elements; NULL stays where none are needed. */
+/* Returns the window with zeros on both sides, n_fft elements; NULL stays NULL if none are needed. */
 static grd_tensor *centered_window(const struct call *c, grd_tensor *window, grd_dtype dtype)
 {
     const int64_t left = (c->n_fft - c->length) / 2;
@@ -84,7 +84,7 @@ static grd_tensor *centered_window(const struct call *c, grd_tensor *window, grd
 
 /* ---- stft -------------------------------------------------------------------------------------------------------------------------------- */
 
-/* The signal with a border on both sides of the last dimension. */
+/* Returns the signal with a border on both sides of the last dimension. */
 static grd_tensor *bordered(grd_tensor *self, int64_t left, int64_t right, const char *mode)
 {
     int64_t sizes[GRD_MAX_DIMS], n = 0;

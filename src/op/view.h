@@ -16,7 +16,7 @@ struct grd_view {
     bool turns;      /* conjugated when it is read where the tensor is not, and the other way round */
 };
 
-/* n dimensions still to be written. */
+/* Begins a view of `t` whose n dimensions are still to be written. */
 static inline void grd_view_start(struct grd_view *v, const grd_tensor *t, int64_t n)
 {
     v->n = n;

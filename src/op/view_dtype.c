@@ -1,10 +1,10 @@
-/* The view of a tensor's memory as elements of another dtype. */
+/* view(dtype): the memory of a tensor viewed as elements of another dtype. */
 #include "gen/uses/op/view_dtype.h"
 #include "op/view.h"
 
 #include <stdio.h>
 
-/* Where the elements have another size: whether the last dimension can be read in its measure. */
+/* If the element size changes: checks that the last dimension divides into elements of the new size. */
 static bool check_last(const grd_tensor *self, const char *from, const char *to)
 {
     if (self->ndim == 0)
@@ -39,7 +39,7 @@ static bool check_divides(const grd_tensor *self, int64_t ratio, const char *fro
     return true;
 }
 
-/* A length of the old elements in new ones. */
+/* Returns a length counted in elements of the new size. */
 static int64_t measure(int64_t length, int64_t old_size, int64_t new_size)
 {
     return old_size < new_size ? length / (new_size / old_size) : grd_wrapping_product(length, old_size / new_size);
