@@ -17,7 +17,7 @@ except ModuleNotFoundError:  # before Python 3.11
 KINDS = {"Tensor", "Scalar", "int", "float", "bool", "dtype", "device", "str", "Generator"}
 KERNELS = {"unary": 1, "binary": 2, "ternary": 3}  # and "gradient", of two or three tensors, whose entries are derived
 RULES = {"promote", "float", "compare", "bool", "keep"}
-OVERLAPS = ("apart", "element", "none")  # enum grd_overlap in src/op/plan.h
+OVERLAPS = ("any", "element", "none")  # enum grd_overlap in src/op/plan.h
 LAWS = {"lines": {"keep", "sum"}, "reduce": {"keep", "sum", "mean", "float", "bool", "int64"}}  # law -> its types
 REDUCE_KEYS = {"passes", "empty", "none", "refuses", "name"}  # struct grd_reduce_rule in src/op/reduce.h
 REDUCE_KINDS = {"first", "sum", "prod", "difference", "abs", "square", "exp", "nonzero", "max", "min", "find"}
@@ -136,7 +136,7 @@ class Operator:
     check: object = False  # check_<name> reads data between plan and run; a name: that of several operators, and reads the plan alone
     shortcut: bool = False  # shortcut_<name> is tried first
     providers: str = None  # named implementations of the run, in the order they are tried; None: native alone
-    overlap: str = "apart"  # which memory out= may share with what is read: OVERLAPS
+    overlap: str = "any"  # which memory out= may share with what is read: OVERLAPS
     nodes: dict = field(default_factory=dict)  # names of its node, where PyTorch has others: "" -> always, argument -> where that is given, "inplace" -> of a call in place
     is_operator: bool = True  # False: a kernel alone, which operators run
     fills: str = None  # its vector of results fills an out= of any sizes: of a "given" length or one that is "computed" (enum grd_fills)
@@ -338,7 +338,7 @@ def read_operator(name, entry, file, lines):
             fail(f"law is one of {', '.join(LAWS)}, not '{entry['law']}'", "law")
         if entry.get("type") not in LAWS[entry["law"]]:
             fail(f"type is one of {', '.join(sorted(LAWS[entry['law']]))}", "type")
-    if entry.get("overlap", "apart") not in OVERLAPS:
+    if entry.get("overlap", "any") not in OVERLAPS:
         fail(f"overlap is one of {', '.join(OVERLAPS)}", "overlap")
     dtypes = frozenset(entry.get("dtypes", "bool integer float complex").split())
     if dtypes - CATEGORIES:

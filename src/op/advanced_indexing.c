@@ -1,7 +1,7 @@
 /* Indexing by several tensors at once: index reads the elements they name, index_put writes them.
  *
- * Whatever names the places, index tensors or masks, is first made one list of places in memory; the loops of index_loops.c do the rest.
- * Invariants: every index is checked before anything is made or written; values for one place are written, or added, in the order of the
+ * Index tensors and masks alike are first turned into one list of offsets in memory; the loops of index_loops.c do the rest.
+ * Invariants: every index is checked before anything is allocated or written; values for one place are written, or added, in the order of the
  * index by one thread. */
 #include <string.h>
 
@@ -20,7 +20,7 @@
 #include "op/checks.h"
 #include "op/sizes.h"
 
-/* What index tensors say about a tensor. */
+/* The index tensors of a tensor's dimensions and the shape they broadcast to. */
 struct places {
     grd_tensor *index[GRD_MAX_DIMS]; /* of each dimension; NULL: all of it. A mask has become an index for each of its dimensions … */
     int64_t joined[GRD_MAX_DIMS]; /* … or one for the last of them, whose size is then this one; 0: the dimension's own; -1: not the last */
@@ -56,18 +56,18 @@ static bool check_one(const grd_tensor *self, const grd_tensor *index, int64_t d
     return true;
 }
 
-/* Makes one index of a mask, in elements of all its dimensions together: those are contiguous. */
+/* Turns a mask into one index into its dimensions flattened to one, which are contiguous in self. */
 static void join(struct places *p, int64_t dim, grd_tensor *mask)
 {
-    grd_tensor *flat = op_nonzero(op_reshape(mask, grd_dims(-1)));
-    flat = grd_pending() ? flat : op_select(flat, 1, 0);
+    grd_tensor *places = op_nonzero(op_reshape(mask, grd_dims(-1)));
+    places = grd_pending() ? places : op_select(places, 1, 0);
     for (int64_t k = 0; k < mask->ndim; k++) {
-        p->index[dim + k] = flat;
+        p->index[dim + k] = places;
         p->joined[dim + k] = k + 1 < mask->ndim ? -1 : mask->numel;
     }
 }
 
-/* Gives every dimension its index tensor. Without `dims` they are the first ones. `joins`: self is contiguous. */
+/* Assigns an index tensor to every dimension; without `dims` to the first ones. `joins` is true if self is contiguous. */
 static bool assign(const grd_tensor *self, grd_tensors indices, grd_dims dims, bool joins, struct places *p)
 {
     if (dims.data != NULL && dims.n != indices.n)
@@ -135,7 +135,7 @@ static bool broadcast(const grd_tensor *self, struct places *p)
     return grd_shape_numel(grd_dims_from(p->sizes, p->n), &p->count);
 }
 
-/* Index tensors of neighbouring dimensions leave their place to what they broadcast to; otherwise that comes first. */
+/* Returns the dimension of the result where the index dimensions go: in place of the indexed dimensions if those are adjacent, otherwise first. */
 static int64_t place_of(const grd_tensor *self, const struct places *p)
 {
     int64_t first = 0, last = self->ndim - 1;
@@ -151,7 +151,7 @@ static int64_t place_of(const grd_tensor *self, const struct places *p)
 
 /* ---- Where the elements are --------------------------------------------------------------------------------------------------------- */
 
-/* Adds the offsets that one dimension's index names to a list of them. */
+/* Adds the offsets that the index of one dimension names to a list of offsets. */
 static void add_dimension(const struct grd_indexed_dim *dim, const struct grd_indices *indices, const struct places *p, int64_t ndim,
                           char *offsets)
 {
@@ -167,7 +167,7 @@ static void add_dimension(const struct grd_indexed_dim *dim, const struct grd_in
     grd_iter_run(&it, grd_kernels->index->add_offsets, dim);
 }
 
-/* True unless an index names elements of a dimension that has none, whatever the other sizes are. */
+/* True unless an index names elements of an empty dimension, whatever the other sizes are. */
 static bool check_nonempty_dims(const grd_tensor *self, const struct places *p)
 {
     for (int64_t dim = 0; dim < self->ndim && p->count > 0; dim++)
@@ -184,8 +184,8 @@ static bool names_nothing(const grd_tensor *self, const struct places *p)
     return nothing;
 }
 
-/* One index without negative entries is the list itself; in general offsets are added up, in elements. As in PyTorch, indices that name no element, because
- * another dimension is empty, may be out of range. */
+/* Writes the list of offsets, in elements. A single index without negative entries is that list itself; otherwise the offsets of all dimensions
+ * are added up. As in PyTorch, indices may be out of range where another dimension is empty, so that they name no element. */
 static bool locate(const grd_tensor *self, struct places *p)
 {
     char *offsets = NULL;
@@ -238,7 +238,7 @@ static bool check_devices(const grd_tensor *self, grd_tensors indices)
     return true;
 }
 
-/* Everything about the places of self, and of out, which may be NULL, but where they are. Reads masks. */
+/* Finds everything about the places of self, and of out, which may be NULL, except their offsets. Reads masks. */
 static bool find_places(const grd_tensor *self, const grd_tensor *out, grd_tensors indices, grd_dims dims, struct places *p)
 {
     const bool joins = grd_has(self, GRD_FLAG_CONTIGUOUS) && (out == NULL || grd_has(out, GRD_FLAG_CONTIGUOUS));
@@ -262,44 +262,45 @@ static struct places *places_of(const struct grd_plan *p)
 
 /* ---- The loops ----------------------------------------------------------------------------------------------------------------------- */
 
-/* The sizes of what is read or written: those of the index tensors, or with `flat` one for all of them, among the dimensions that are left. */
-static grd_dims named_sizes(const grd_tensor *self, const struct places *p, bool flat, int64_t *ret_sizes)
+/* Returns the sizes of what is read or written: the broadcast sizes of the index tensors, merged into one dimension if `merged`, among the
+ * dimensions without an index. */
+static grd_dims named_sizes(const grd_tensor *self, const struct places *p, bool merged, int64_t *ret_sizes)
 {
     int64_t n = 0;
     for (int64_t i = 0; i < p->at; i++)
         ret_sizes[n++] = self->sizes[p->left[i]];
-    memcpy(ret_sizes + n, flat ? &p->count : p->sizes, (size_t)(flat ? 1 : p->n) * sizeof *ret_sizes);
-    n += flat ? 1 : p->n;
+    memcpy(ret_sizes + n, merged ? &p->count : p->sizes, (size_t)(merged ? 1 : p->n) * sizeof *ret_sizes);
+    n += merged ? 1 : p->n;
     for (int64_t i = p->at; i < p->nleft; i++)
         ret_sizes[n++] = self->sizes[p->left[i]];
     return grd_dims_from(ret_sizes, n);
 }
 
-/* Between the elements of `self` that are named, on the side `named`, and those of `plain`, whose strides are given. What is written is written in the
- * order of the index, as one dimension. */
-static void run_places(const grd_tensor *self, int named, const struct places *p, const grd_tensor *plain, const int64_t *plain_strides,
+/* Copies between the named elements of `self`, which is operand `named`, and `other`, whose strides are given. Writes follow the order of the
+ * index, as one dimension. */
+static void run_places(const grd_tensor *self, int named, const struct places *p, const grd_tensor *other, const int64_t *other_strides,
                        grd_loop_kernel *kernel)
 {
-    const bool flat = named == GRD_RESULT;
-    const int other = flat ? GRD_SOURCE : GRD_RESULT;
-    const int64_t span = flat ? 1 : p->n;
-    struct grd_indexed x = {.kernel = kernel, .step = p->step, .in_order = flat, .dim = p->at};
+    const bool writes = named == GRD_RESULT;
+    const int side = writes ? GRD_SOURCE : GRD_RESULT;
+    const int64_t span = writes ? 1 : p->n;
+    struct grd_indexed x = {.kernel = kernel, .step = p->step, .in_order = writes, .dim = p->at};
     int64_t list[GRD_MAX_DIMS];
-    x.n = named_sizes(self, p, flat, x.sizes).n;
-    grd_shape_contiguous_strides(grd_dims_from(flat ? &p->count : p->sizes, span), list);
+    x.n = named_sizes(self, p, writes, x.sizes).n;
+    grd_shape_contiguous_strides(grd_dims_from(writes ? &p->count : p->sizes, span), list);
     for (int64_t i = 0; i < p->nleft; i++)
         x.strides[named][i < p->at ? i : i + span] = grd_byte_stride(self, p->left[i]);
     for (int64_t i = 0; i < x.n; i++)
-        x.strides[other][i] = grd_wrapping_product(plain_strides[i], plain->itemsize);
+        x.strides[side][i] = grd_wrapping_product(other_strides[i], other->itemsize);
     for (int64_t i = 0; i < span; i++)
         x.strides[GRD_INDEX][p->at + i] = p->count == 1 ? 0 : list[i] * (int64_t)sizeof(int64_t);
     x.data[named] = self->data;
-    x.data[other] = plain->data;
+    x.data[side] = other->data;
     x.data[GRD_INDEX] = (char *)(uintptr_t)p->list.data;
     grd_indexed_run(&x);
 }
 
-/* Strides of an index tensor as a tensor of the result's rank, whose other dimensions have size 1. */
+/* Writes the strides of an index tensor viewed with the result's rank; its other dimensions have size 1. */
 static void index_strides(const grd_tensor *index, const struct places *p, grd_dims result, int64_t *ret_strides)
 {
     int64_t raised[GRD_MAX_DIMS], expanded[GRD_MAX_DIMS] = {0};
@@ -316,7 +317,7 @@ static void index_strides(const grd_tensor *index, const struct places *p, grd_d
             ret_strides[i] = 0;
 }
 
-/* A result without gaps, with its dimensions in the order that the strides of self and of the index tensors tell. */
+/* Plans a dense result whose dimensions lie in memory in the order that the strides of self and of the index tensors imply, as PyTorch's. */
 static bool plan_selection(struct grd_plan *plan, const grd_tensor *self, const struct places *p)
 {
     int64_t sizes[GRD_MAX_DIMS], strides[GRD_MAX_DIMS], numel;
@@ -339,7 +340,7 @@ static bool plan_selection(struct grd_plan *plan, const grd_tensor *self, const 
     return grd_plan_strided(plan, named, strides, (grd_dtype)self->dtype);
 }
 
-/* How much a mask selects is known to the check alone. */
+/* Plans the reads only: how much a mask selects is known to the check alone. */
 bool plan_index(struct grd_plan *p, grd_tensor *self, grd_tensors indices, grd_dims dims)
 {
     if (!check_devices(self, indices) || !grd_plan_reads(p, self))
@@ -361,7 +362,7 @@ void run_index(const struct grd_plan *p)
                grd_kernel_of_size(grd_kernels->index->gather, p->in[0]));
 }
 
-/* index_put hands this from its check to its run: the places, and the strides of the values with one dimension for all of the index tensors'. */
+/* What index_put's check hands to its run: the places, and the strides of the values with the index dimensions merged into one. */
 struct put {
     struct places places;
     int64_t strides[GRD_MAX_DIMS + 1];
@@ -380,11 +381,11 @@ static bool check_values(const grd_tensor *self, const grd_tensor *values, const
                      grd_list_text(grd_sizes(values)), grd_list_text(named));
 }
 
-/* `values` as the loops read them: broadcast, with one dimension for all of the index tensors'. */
+/* Returns `values` as the loops read them: broadcast, with the index dimensions merged into one. */
 static grd_tensor *flattened(const grd_tensor *self, grd_tensor *values, struct put *put)
 {
-    int64_t sizes[GRD_MAX_DIMS], flat[GRD_MAX_DIMS + 1];
-    const grd_dims named = named_sizes(self, &put->places, false, sizes), wanted = named_sizes(self, &put->places, true, flat);
+    int64_t sizes[GRD_MAX_DIMS], merged[GRD_MAX_DIMS + 1];
+    const grd_dims named = named_sizes(self, &put->places, false, sizes), wanted = named_sizes(self, &put->places, true, merged);
     if (put->places.count == 0) /* nothing is read: sizes beside a 0 may have no strides */
         return values;
     values = op_expand(values, named);
@@ -394,7 +395,7 @@ static grd_tensor *flattened(const grd_tensor *self, grd_tensor *values, struct 
     return grd_contiguous_as(values, GRD_DTYPE_NONE);
 }
 
-/* Places are those of the tensor that is written. */
+/* Finds the offsets in the tensor that is written. */
 static bool locate_result(struct grd_plan *p)
 {
     return locate(p->results[0], places_of(p));
@@ -412,7 +413,7 @@ bool plan_index_put(struct grd_plan *p, grd_tensor *self, grd_tensors indices, g
     put->kernel = accumulate ? grd_kernels->index->add[as] : grd_kernel_of_size(grd_kernels->index->scatter, self);
     if (put->kernel == NULL)
         return grd_raise_no_kernel("index_put", dtype);
-    if (!grd_check_apart(p->out, indices) || !check_devices(self, indices))
+    if (!grd_check_no_overlaps(p->out, indices) || !check_devices(self, indices))
         return false;
     if (has_mask(indices) ? !grd_check_has_data(self)
                           : !find_places(self, p->out, indices, dims, places_of(p)) || !check_values(self, values, places_of(p)))

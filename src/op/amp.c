@@ -1,4 +1,4 @@
-/* Scaling of losses: gradients brought back to their size, and the scale of the next step, in calls of operators that read no data here. */
+/* Gradient scaling for mixed precision: unscaling gradients, and updating the scale. Both are calls of operators, so that no value is read here. */
 #include "gen/uses/op/amp.h"
 #include "core/dtype.h"
 #include "core/tensor.h"

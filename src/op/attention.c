@@ -1,5 +1,5 @@
-/* Attention: checks, plans, and scaled_dot_product_attention, which brings its arguments to the one form that `attention` computes. The runs are in attention_blocks.c.
- * Schema: schema/attention.toml. */
+/* Attention: checks, plans, and scaled_dot_product_attention, which brings its arguments to the one form that `attention` computes. The runs are
+ * in attention_blocks.c. Schema: schema/attention.toml. */
 #include "op/attention.h"
 
 #include <math.h>
@@ -181,7 +181,8 @@ static bool check_arguments(const grd_tensor *query, const grd_tensor *key, cons
            grd_raise(GRD_ERROR_RUNTIME, "dropout probability has to be between 0 and 1, but got %g", dropout_p);
 }
 
-/* True where PyTorch takes its kernel for cpus instead of the operators that it is made of: which shows in the strides of the output, and in what goes together. */
+/* True where PyTorch uses its fused cpu kernel instead of composing operators. The difference shows in the strides of the output, and in which
+ * arguments are allowed together. */
 static bool takes_kernel(const grd_tensor *query, const grd_tensor *key, const grd_tensor *value, const grd_tensor *mask, double dropout_p,
                          bool enable_gqa)
 {
@@ -213,7 +214,8 @@ struct arguments {
     grd_tensor *query, *key, *value, *mask;
 };
 
-/* Returns a view of `t` whose dimension -3, of n * m elements, is two of n and m; if `merged`, the second takes the place of dimension -2, which has size 1. */
+/* Returns a view of `t` whose dimension -3, of n * m elements, is two of n and m; if `merged`, the second takes the place of dimension -2, which
+ * has size 1. */
 static grd_tensor *split_heads(grd_tensor *t, int64_t n, int64_t m, bool merged)
 {
     int64_t sizes[GRD_MAX_DIMS + 1];
@@ -240,8 +242,9 @@ static grd_tensor *repeat_heads(grd_tensor *t, int64_t times)
     return grd_flatten(grd_expand(lifted, grd_dims_from(sizes, lifted->ndim)), .start_dim = -4, .end_dim = -3);
 }
 
-/* Gives the heads of the query that share a head of key and value a dimension of their own or, where each has one row and all see the same keys, makes them the rows of that
- * head; *ret_grouped says that the output must get the query's dimensions back. Heads that are shared unevenly are repeated. IndexError, RuntimeError: there are no such heads. */
+/* Gives the heads of the query that share a head of key and value a dimension of their own or, where each has one row and all see the same keys,
+ * makes them the rows of that head; *ret_grouped says that the output must get the query's dimensions back. Heads that are shared unevenly are
+ * repeated. IndexError, RuntimeError: there are no such heads. */
 static bool group_heads(struct arguments *x, bool is_causal, bool *ret_grouped)
 {
     int64_t dim;

@@ -6,7 +6,8 @@
  *     backward, for each head: for each block of queries: for each block of keys: scores, weights, gradients +=
  *
  * Where there are few queries or the matrices are small nothing is packed: products read operands as they lie.
- * Invariant: how the work is cut depends on the sizes alone, and each task writes results of its own: so the bits do not depend on the number of threads. */
+ * Invariant: how the work is cut depends on the sizes alone, and each task writes results of its own: so the bits do not depend on the number of
+ * threads. */
 #include <string.h>
 
 #include "base/parallel.h"

@@ -1,4 +1,5 @@
-/* Normalisation of channels, dimension 1: over a batch, within a sample, in groups. Composites; what they are made of is in channel_norm.c. Schema: schema/normalization.toml. */
+/* Normalisation over channels (dimension 1): batch_norm, instance_norm and group_norm. Composites over the operators of channel_norm.c and
+ * group_norm.c. Schema: schema/normalization.toml. */
 #include "gen/uses/op/batch_norm.h"
 #include "core/dtype.h"
 #include "core/shape.h"
@@ -33,7 +34,7 @@ bool grd_check_parameter_dtypes(const grd_tensor *input, const grd_tensor *const
     return true;
 }
 
-/* `own`: the statistics that are used are the input's. */
+/* Checks the running statistics. `own`: the statistics of the input itself are used. */
 static bool check_statistics(const grd_tensor *running_mean, const grd_tensor *running_var, bool own)
 {
     if (own && (running_mean == NULL) != (running_var == NULL))
@@ -52,7 +53,7 @@ bool grd_check_batch_norm(const grd_tensor *input, const grd_tensor *running_mea
            grd_check_parameter_dtypes(input, (const grd_tensor *const[]){weight, bias, running_mean, running_var}, 4);
 }
 
-/* The running statistics take the averages of what `samples` samples have each for themselves, samples * channels. */
+/* Moves the running statistics towards the averages over `samples` samples, each of which has statistics of its own. */
 static void follow(grd_tensor *running_mean, grd_tensor *running_var, const grd_hidden_native_batch_norm_result *made, int64_t samples,
                    double momentum)
 {
@@ -67,7 +68,7 @@ static void follow(grd_tensor *running_mean, grd_tensor *running_var, const grd_
     grd_hidden_running_(running_var, variance, momentum, count / (count - 1));
 }
 
-/* The statistics that are used where they are not the input's own; no gradient goes to them. */
+/* Returns the running statistics without a gradient, or NULL if the input's own are used. */
 static grd_tensor *given(grd_tensor *running, bool own)
 {
     return own || running == NULL ? NULL : grd_detach(running);
@@ -115,13 +116,13 @@ void op_native_batch_norm(grd_tensor *input, grd_tensor *weight, grd_tensor *bia
     }
 }
 
-/* A vector for the channels of every sample; NULL stays. */
+/* Repeats a vector of channels for every sample; NULL stays NULL. */
 static grd_tensor *for_each_sample(grd_tensor *vector, int64_t samples)
 {
     return vector == NULL ? NULL : grd_repeat(vector, grd_dims(samples));
 }
 
-/* batch_norm of one sample whose channels are those of all samples. */
+/* instance_norm is batch_norm of one sample that has the channels of all samples. */
 grd_tensor *op_instance_norm(grd_tensor *input, grd_tensor *running_mean, grd_tensor *running_var, grd_tensor *weight, grd_tensor *bias,
                              bool use_input_stats, double momentum, double eps)
 {

@@ -24,13 +24,13 @@ bool grd_blas_worth(grd_dtype dtype, int64_t m, int64_t n, int64_t k)
     return blas != NULL && (level < GRD_ISA_V4 || blas->has_wide_vectors);
 }
 
-/* How CBLAS is told of a row-major matrix. */
+/* A row-major matrix in CBLAS's terms. */
 struct operand {
     int transposition;
     int64_t leading;
 };
 
-/* False where neither stride is one. */
+/* Describes an operand for CBLAS. False where neither stride is 1. */
 static bool read_operand(int64_t rows, int64_t columns, int64_t row, int64_t column, struct operand *ret_operand)
 {
     if (column == 1 && (rows == 1 || row >= columns)) {

@@ -1,6 +1,5 @@
-/* Tensors made of the elements of others: joined (cat, stack), moved (flip, roll), repeated (repeat, tile).
- *
- * The elements themselves are moved by copy.h. Invariant: an operator has checked everything before it takes memory. */
+/* Tensors joined along a dimension: cat, stack and _chunk_cat.
+ * Invariant: an operator has checked everything before it allocates. */
 #include <string.h>
 
 #include "base/parallel.h"
@@ -18,7 +17,7 @@
 
 /* ---- Joining ------------------------------------------------------------------------------------------------------------------- */
 
-/* 1-d tensors without elements take no part, whatever the others' dimensions: programs start a cat with one. */
+/* True for empty vectors, which take no part whatever the rank of the other tensors: programs start a cat with one. */
 static bool is_left_out(const grd_tensor *t)
 {
     return t->ndim == 1 && t->sizes[0] == 0;
@@ -37,7 +36,7 @@ static bool check_cat_sizes(const grd_tensor *first, const grd_tensor *t, int64_
     return true;
 }
 
-/* The sizes of what is joined; false and an error where the tensors do not fit together. `first` takes part. */
+/* Writes the sizes of the result. RuntimeError: the tensors do not fit together. `first` is the first tensor that takes part. */
 static bool joined_sizes(grd_tensors tensors, const grd_tensor *first, int64_t dim, grd_dtype dtype, int64_t *ret_sizes)
 {
     memcpy(ret_sizes, first->sizes, first->ndim * sizeof *ret_sizes);
@@ -76,7 +75,7 @@ bool plan_cat(struct grd_plan *p, grd_tensors tensors, int64_t dim)
            grd_plan_in_order(p, grd_dims_from(sizes, first->ndim), channels_last, dtype);
 }
 
-/* Writes the tensors beginning with number `first` to their place in the result, `start` elements in along dim; returns how many tensors those are. */
+/* Copies the tensors from number `first` on to their place in the result, beginning at `start` along dim; returns how many it has copied. */
 static int64_t place(grd_tensor *result, grd_tensors tensors, int64_t first, int64_t dim, int64_t start)
 {
     const int64_t inner = grd_byte_stride(result, dim), outer = grd_sizes_product(result->sizes, dim); /* bytes of one index of dim */
@@ -187,7 +186,7 @@ static int64_t product(const int64_t *sizes, int64_t n)
     return found;
 }
 
-/* Each tensor is [before, along dim, behind], and in chunks [before, num_chunks, elements of a chunk]. */
+/* Views each tensor as [before, along dim, behind], and its chunks as [before, num_chunks, elements of a chunk]. */
 grd_tensor *op_hidden_chunk_cat(grd_tensors tensors, int64_t dim, int64_t num_chunks)
 {
     grd_tensor **made = grd_pool_array(tensors.n, sizeof *made);

@@ -1,4 +1,4 @@
-/* Distances between all pairs of rows, and their gradient. Differences are in registers only. Schema: schema/loss.toml. */
+/* Distances between all pairs of rows, and their gradient. The differences of rows are never stored. Schema: schema/loss.toml. */
 #include "kernel/distance.h"
 
 #include <math.h>
@@ -59,7 +59,7 @@ bool grd_cdist_by_product(const char *mode, double p, const grd_tensor *x1, cons
 
 /* ---- Distances ------------------------------------------------------------------------------------------------------------------------- */
 
-/* The sizes of the distances; false, with an error pending, where the batches do not broadcast. */
+/* Writes the sizes of the result. RuntimeError: the batches do not broadcast. */
 static bool sizes_of(const grd_tensor *x1, const grd_tensor *x2, int64_t *ret_sizes, int64_t *ret_ndim)
 {
     const grd_dims batch1 = grd_dims_from(x1->sizes, x1->ndim - 2), batch2 = grd_dims_from(x2->sizes, x2->ndim - 2);
@@ -82,7 +82,7 @@ bool plan_cdist_forward(struct grd_plan *plan, grd_tensor *x1, grd_tensor *x2, d
            grd_plan_computed_in(plan, as);
 }
 
-/* The matrix of an operand that broadcasts to matrix `index` of the result. */
+/* Returns the matrix of an operand that broadcasts to matrix `index` of the result. */
 static const char *matrix_of(const grd_tensor *x, const grd_tensor *result, int64_t index)
 {
     int64_t offset = 0;
@@ -99,7 +99,7 @@ struct distances {
     bool is_rounded; /* for gradients: distances are too short of digits to find the differences that are as large */
 };
 
-/* Rows [begin, end) of all matrices of the result. */
+/* Computes rows [begin, end), counted over all matrices of the result. */
 static void distances_of_rows(int64_t begin, int64_t end, void *context)
 {
     const struct distances *d = context;
@@ -146,7 +146,7 @@ bool plan_cdist_backward(struct grd_plan *plan, grd_tensor *grad, grd_tensor *x1
 
 enum { ROWS = 16 }; /* of one matrix, done by one thread */
 
-/* Groups of ROWS rows, of all matrices. */
+/* Computes groups [begin, end) of ROWS rows each, counted over all matrices. */
 static void gradient_of_rows(int64_t begin, int64_t end, void *context)
 {
     const struct distances *d = context;
@@ -213,7 +213,7 @@ bool plan_pdist(struct grd_plan *plan, grd_tensor *self, double p)
            grd_plan_computed_in(plan, as);
 }
 
-/* The distances of rows [begin, end) to those after them. */
+/* Computes the distances of rows [begin, end) to the rows after them. */
 static void distances_to_later_rows(int64_t begin, int64_t end, void *context)
 {
     const struct distances *d = context;

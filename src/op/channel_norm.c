@@ -1,9 +1,9 @@
 /* Batch normalisation and its gradient in two passes over memory; the loops are in kernel/cpu/channels.c. Checks and running statistics are in
  * batch_norm.c, formulas in schema/normalization.toml.
  *
- * A pass works on units: a piece of one channel or, where channels are innermost, a piece of all. The first pass leaves two sums of each unit, which are
- * combined for each channel; the second writes. Channels that fit into the cache go through both before the next ones do.
- * Invariant: pieces lie at places that follow from the sizes alone, so that bits do not depend on the number of threads. */
+ * A pass works on units: a piece of one channel or, where channels are innermost, a piece of all. The first pass leaves two sums of each unit,
+ * which are combined for each channel; the second writes. Channels that fit into the cache go through both before the next ones do. Invariant:
+ * pieces lie at places that follow from the sizes alone, so that bits do not depend on the number of threads. */
 #include <string.h>
 
 #include "base/parallel.h"
@@ -63,7 +63,7 @@ static bool plan_like_input(struct grd_plan *p, const grd_tensor *input)
            grd_plan_computed_in(p, grd_lines_dtype((grd_dtype)input->dtype));
 }
 
-/* The run reads `t` in the order of the layout. */
+/* Plans to read `t` in the order of the layout. */
 static bool plan_reads_channels(struct grd_plan *p, grd_tensor *t, grd_dtype dtype)
 {
     int64_t dims[GRD_MAX_DIMS] = {0};
@@ -118,7 +118,7 @@ static struct grd_channel_piece piece_of(const struct channel_norm *x, int64_t u
                                       x->at.innermost ? x->at.channels : channel + 1};
 }
 
-/* Where the sums of a unit's piece begin in an array of them. */
+/* Returns the index in the array of sums at which those of a unit's piece begin. */
 static int64_t sums_at(const struct channel_norm *x, const struct grd_channel_piece *piece)
 {
     return piece->first / x->length * x->at.channels * x->itemsize;
@@ -175,7 +175,7 @@ static void write_gradient(int64_t begin, int64_t end, void *context)
         x->kernels->gradient(&x->at, piece_of(x, unit), x->data, x->grad, x->mean, x->shift, x->slope, x->scale, x->out);
 }
 
-/* As many channels at a time as the nearest cache has room for, or one. */
+/* Runs both passes for channels [begin, end), as many at a time as fit into the nearest cache. */
 static void all_of_channels(int64_t begin, int64_t end, void *context)
 {
     const struct channel_norm *x = context;

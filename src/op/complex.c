@@ -1,4 +1,4 @@
-/* Complex tensors and their parts: views of the same storage as real numbers, two for each element. */
+/* Complex tensors and their parts: views of the same storage as pairs of real numbers. */
 #include <math.h>
 
 #include "gen/uses/op/complex.h"
@@ -16,9 +16,9 @@
 #include "core/iter.h"
 
 /* Note [Conjugated when read]
- * conj() gives a view of the same memory with the key CONJUGATE: its elements are the conjugates of those in memory. A real tensor with the key, the imaginary part of such a view,
- * has the negatives. Views inherit the key. Other operators get tensors without it (conjugate.c), so that kernels need not know of it. What reads memory past the
- * dispatcher asks grd_is_conjugated. */
+ * conj() gives a view of the same memory with the key CONJUGATE: its elements are the conjugates of those in memory. A real tensor with the key,
+ * the imaginary part of such a view, has the negatives. Views inherit the key. Other operators get tensors without it (conjugate.c), so that
+ * kernels need not know of it. What reads memory past the dispatcher asks grd_is_conjugated. */
 
 static bool plan_turned(struct grd_view *v, const grd_tensor *self)
 {
@@ -54,7 +54,7 @@ grd_tensor *op_resolve_neg(grd_tensor *self)
     return grd_is_neg(self) ? grd_clone(self) : self;
 }
 
-/* The view of the real (0) or imaginary (1) halves: the same addresses, counted in halves. */
+/* Plans a view of the real (0) or imaginary (1) parts: the same addresses, with strides and offset counted in real numbers. */
 static bool plan_halves(struct grd_view *v, const grd_tensor *self, int part)
 {
     grd_view_start(v, self, 0);
@@ -95,7 +95,7 @@ bool plan_view_as_real(struct grd_view *v, grd_tensor *self)
     return true;
 }
 
-/* True for the real dtypes of which two numbers are an element of a complex dtype. */
+/* True for the real dtypes that the parts of complex dtypes have. */
 static bool is_part(grd_dtype dtype)
 {
     return dtype == GRD_FLOAT16 || dtype == GRD_FLOAT32 || dtype == GRD_FLOAT64;

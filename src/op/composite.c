@@ -42,14 +42,14 @@ static bool check_out(const grd_tensor *out, const grd_tensor *value)
     return check_gradient(out, value) && grd_out_check(out, (grd_dtype)value->dtype, grd_device_of(value));
 }
 
-/* A value that lies in out's own memory is copied first: it may be read after it was overwritten. */
-static grd_tensor *apart(const grd_tensor *out, grd_tensor *value)
+/* Returns a copy of a value that lies in the storage of `out`, where it might be read after it was overwritten; any other value itself. */
+static grd_tensor *copied_from_out(const grd_tensor *out, grd_tensor *value)
 {
     return out->storage == value->storage ? grd_clone(value) : value;
 }
 
-/* What PyTorch says of an out= with elements and other sizes than the result. Functions without tensors to read are asked for their sizes and resize it
- * silently, unless their length is computed. */
+/* Warns in PyTorch's words that an out= that is not empty is resized. Functions without input tensors resize out= silently, unless their length is
+ * computed. */
 static bool warn_resized(const grd_op *op, grd_tensors inputs, const grd_tensor *out, const grd_tensor *result)
 {
     char text[640];
@@ -68,7 +68,7 @@ static bool warn_resized(const grd_op *op, grd_tensors inputs, const grd_tensor 
 
 static grd_tensor *fill_out(grd_tensor *out, grd_tensor *value)
 {
-    value = apart(out, value);
+    value = copied_from_out(out, value);
     const bool fits = !grd_pending() && (grd_same_sizes(out, grd_sizes(value)) || grd_resize_like(out, grd_sizes(value), value->strides));
     return fits ? grd_copy_(out, value) : grd_failed;
 }
@@ -87,7 +87,7 @@ grd_tensor *grd_composite_finish(grd_tensor *out, const grd_tensor *self, grd_te
                    ? fill_out(out, value)
                    : grd_failed;
     const bool fits = grd_out_check(out, (grd_dtype)value->dtype, grd_device_of(value)) && grd_check_inplace_shape(out, grd_sizes(value));
-    return fits ? grd_copy_(out, apart(out, value)) : grd_failed;
+    return fits ? grd_copy_(out, copied_from_out(out, value)) : grd_failed;
 }
 
 static grd_tensor *with_strides(grd_tensor *value, const int64_t *strides)
@@ -190,7 +190,7 @@ grd_tensor *grd_composite_requiring(grd_tensor *t, bool requires_grad)
     return grd_pending() ? grd_failed : t;
 }
 
-/* True unless an input would be read from memory that is overwritten: an input may be the out= itself, of the sizes of the result. */
+/* True unless an input would be overwritten before it is read. An input may be `out` itself if that has the sizes of the result. */
 static bool check_inputs(grd_tensors inputs, const grd_tensor *out, const grd_tensor *result)
 {
     for (int64_t i = 0; i < inputs.n; i++) {

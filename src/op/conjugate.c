@@ -1,7 +1,7 @@
 /* Operators on tensors that are conjugated, or negated, when they are read: Note [Conjugated when read] (complex.c).
  *
- * The fallback of the key CONJUGATE. Views are made of the tensor as it is, and inherit the key. Every other operator gets the elements in memory of their own; what it
- * writes is brought back, conjugated, when it has succeeded.
+ * The fallback of the key CONJUGATE. Views are made of the tensor as it is, and inherit the key. Every other operator gets the elements in memory
+ * of their own; what it writes is brought back, conjugated, when it has succeeded.
  * Invariant: below the key, no tensor of a call has it. */
 #include "op/conjugate.h"
 

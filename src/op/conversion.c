@@ -1,4 +1,5 @@
-/* The operators that copy a tensor, or convert it to another dtype, device or order in memory: copy_, clone, contiguous, to. How elements are moved is in copy.c. */
+/* The operators that copy a tensor, or convert it to another dtype, device or order in memory: copy_, clone, contiguous, to. How elements are
+ * moved is in copy.c. */
 #include <string.h>
 
 #include "gen/uses/op/conversion.h"
@@ -13,7 +14,7 @@
 #include "op/sizes.h"
 #include "core/iter.h"
 
-/* `src` broadcast to the sizes of `self`. */
+/* Returns `src` expanded to the sizes of `self`. RuntimeError: they do not broadcast to those. */
 static grd_tensor *broadcast_source(grd_tensor *self, grd_tensor *src)
 {
     int64_t sizes[GRD_MAX_DIMS], n;
@@ -27,7 +28,7 @@ static grd_tensor *broadcast_source(grd_tensor *self, grd_tensor *src)
     return op_expand(src, grd_sizes(self));
 }
 
-/* Copies between any two devices are planned: the run does not ask where its operands lie. */
+/* Plans a copy between any two devices, so that the run need not ask where its operands lie. */
 static bool check_copy(struct grd_plan *p, grd_tensor *src, grd_device device, grd_dtype dtype)
 {
     p->device = device;
@@ -37,12 +38,12 @@ static bool check_copy(struct grd_plan *p, grd_tensor *src, grd_device device, g
     return grd_check_convertible((grd_dtype)src->dtype, dtype);
 }
 
-/* Between devices, or on one from outside: bytes where they lie alike, otherwise by way of the cpu. */
+/* Copies between devices, or on a device from outside: the bytes where both tensors have one dtype and dense strides, otherwise by way of the cpu. */
 static void copy_between(grd_tensor *to, grd_tensor *from)
 {
     const bool one_way = to->device == from->device || to->device == GRD_DEVICE_CPU || from->device == GRD_DEVICE_CPU;
-    const bool alike = to->dtype == from->dtype && grd_have_same_strides(to, from) && grd_is_dense(to);
-    if (one_way && alike && !grd_may_share_bytes(to, from)) {
+    const bool same_layout = to->dtype == from->dtype && grd_have_same_strides(to, from) && grd_is_dense(to);
+    if (one_way && same_layout && !grd_may_share_bytes(to, from)) {
         grd_transfer(to, from);
         return;
     }
@@ -55,7 +56,7 @@ static void copy_between(grd_tensor *to, grd_tensor *from)
         grd_transfer(to, staged);
 }
 
-/* Writes what is read to the result. */
+/* Copies the elements of the tensor that is read to the result. */
 void run_elements(const struct grd_plan *p)
 {
     if (grd_is_extra(p->device) || grd_is_extra(grd_device_of(p->in[0])))
@@ -77,7 +78,7 @@ bool plan_copy(struct grd_plan *p, grd_tensor *self, grd_tensor *src, bool non_b
     return !grd_pending() && grd_plan_reads(p, from) && grd_plan_result(p, grd_sizes(self), (grd_dtype)self->dtype);
 }
 
-/* Memory that is not shared holds no part of another tensor's. */
+/* Copies between contiguous cpu tensors of one dtype and shape that share no memory. */
 grd_tensor *shortcut_copy(grd_tensor *out, grd_tensor *self, grd_tensor *src, bool non_blocking)
 {
     (void)non_blocking;

@@ -14,7 +14,7 @@
 
 /* ---- Checks ------------------------------------------------------------------------------------------------------------------------ */
 
-/* One number for each of n dimensions, from a list of n or of one. */
+/* Takes one number for each of n dimensions, from a list of n numbers or of one. */
 static bool take_list(grd_dims list, int64_t n, const char *name, int64_t *ret_values)
 {
     if (list.n != 1 && list.n != n)
@@ -78,7 +78,7 @@ static bool take_weight(struct grd_conv *c, grd_dims weight)
                                                grd_list_text(grd_dims_from(weight.data + 2, n)));
 }
 
-/* Takes the sizes of an input of n dimensions, with or without samples: the last n go to ret_sizes. */
+/* Takes the sizes of an input of n dimensions, with or without a batch; writes the last n to ret_sizes. */
 static bool take_input(struct grd_conv *c, grd_dims sizes, int64_t n, int64_t *ret_channels, int64_t *ret_sizes)
 {
     if (sizes.n != n + 1 && sizes.n != n + 2)
@@ -108,7 +108,7 @@ static bool check_bias(const grd_tensor *bias, grd_dims weight, bool transposed,
                      transposed ? "transposed=1, " : "", grd_list_text(weight), (long long)channels, grd_list_text(grd_sizes(bias)));
 }
 
-/* "3 x 4" of the last n sizes, in pooled memory. */
+/* Returns the last n sizes as "3 x 4", in pooled memory. */
 static const char *sizes_text(const int64_t *sizes, int64_t n)
 {
     enum { MOST = 96 };
@@ -118,7 +118,7 @@ static const char *sizes_text(const int64_t *sizes, int64_t n)
     return text != NULL ? text : "?";
 }
 
-/* Elements from the first to the last one that a kernel touches; false where that overflows. */
+/* Counts the elements from the first to the last one that a kernel touches; false on overflow. */
 static bool reach(const struct grd_conv *c, int i, int64_t *ret_reach)
 {
     return !__builtin_mul_overflow(c->kernel[i] - 1, c->dilation[i], ret_reach) && !__builtin_add_overflow(*ret_reach, 1, ret_reach);
@@ -194,7 +194,7 @@ static bool check_dtypes(const grd_tensor *input, const grd_tensor *weight, cons
 
 /* ---- Results -------------------------------------------------------------------------------------------------------------------------- */
 
-/* True for channels innermost; of lines as PyTorch sees them, in planes of one line. */
+/* True if the channels are innermost; rows (3-d tensors) count as images of one row. */
 static bool is_channels_last(const grd_tensor *t)
 {
     if (t->ndim == 4)
@@ -204,14 +204,14 @@ static bool is_channels_last(const grd_tensor *t)
     return grd_shape_suggests_channels_last(grd_dims_from(sizes, 4), strides);
 }
 
-/* True if an image, or places, are to have their channels innermost: the weight, or what is seen, has them so; of lines, if the weight has. */
+/* True if the result is to have its channels innermost: if the weight or what is seen has; for rows, only if the weight has. */
 static bool makes_channels_last(const struct grd_conv *c, const grd_tensor *seen, const grd_tensor *weight)
 {
     const int64_t n = weight->ndim - 2;
     return c->kind != GRD_CONV_WEIGHT && n <= 2 && (is_channels_last(weight) || (n == 2 && seen->ndim == 4 && is_channels_last(seen)));
 }
 
-/* One image or its places for each sample, `batched` or not. */
+/* Plans a result of one image, or its places, for each sample. */
 static bool plan_image(struct grd_plan *p, int64_t n, bool batched, int64_t channels, const int64_t *last)
 {
     const struct grd_conv *c = grd_conv_of(p);
@@ -228,7 +228,8 @@ static bool plan_image(struct grd_plan *p, int64_t n, bool batched, int64_t chan
     return grd_plan_strided(p, own, batched ? strides : strides + 1, grd_conv_result_dtype(c));
 }
 
-/* The channels of an image and of places follow the samples, if there are those; those of a result are the first dimension of a weight. */
+/* Plans reads split into real parts. The channels of an image and of places follow the batch dimension, if there is one; those of a weight are its
+ * first dimension. */
 static bool plan_split_reads(struct grd_plan *p, grd_tensor *seen, grd_tensor *multiplied, grd_tensor *bias, int64_t n)
 {
     const struct grd_conv *c = grd_conv_of(p);
@@ -239,7 +240,7 @@ static bool plan_split_reads(struct grd_plan *p, grd_tensor *seen, grd_tensor *m
            grd_plan_reads_as(p, bias, grd_conv_result_dtype(c)) && !grd_pending();
 }
 
-/* Lines are of places that are neighbours: so what they see is made contiguous if those are not. */
+/* Plans the reads. Where places are lanes, neighbouring places are read together, so what they see is made contiguous. */
 static bool plan_reads(struct grd_plan *p, grd_tensor *seen, grd_tensor *multiplied, grd_tensor *bias, int64_t n)
 {
     struct grd_conv *c = grd_conv_of(p);
@@ -283,7 +284,8 @@ bool plan_convolution(struct grd_plan *p, grd_tensor *input, grd_tensor *weight,
            plan_image(p, n, input->ndim == n + 2, made, transposed ? c->image : c->places);
 }
 
-/* The places that a gradient has are those that see the image; of a transposed convolution with output_padding perhaps fewer. */
+/* Takes the sizes of the gradient of the output, whose places are those that see the image; a transposed convolution with output_padding may have
+ * fewer. */
 static bool take_gradient(struct grd_conv *c, int64_t n, grd_dims grad, bool batched, int64_t batch)
 {
     int64_t channels, places[GRD_CONV_DIMS] = {1, 1, 1};

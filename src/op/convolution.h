@@ -46,9 +46,9 @@ static inline grd_dtype grd_conv_result_dtype(const struct grd_conv *c)
     return c->is_split ? grd_dtype_to_complex(c->dtype) : c->dtype;
 }
 
-/* Three ways: one for small ones (convolution_small.c); one for floating numbers that reads what is seen by its strides (convolution_direct.c); one for everything
- * (convolution_run.c). The others read it contiguous. Reads are what is seen through windows (x, y, x), what is multiplied (w, w, y), contiguous, and the bias, if there is
- * one. grd_conv_choose is asked what is not small. */
+/* Three ways: one for small ones (convolution_small.c); one for floating numbers that reads what is seen by its strides (convolution_direct.c);
+ * one for everything (convolution_run.c). The others read it contiguous. Reads are what is seen through windows (x, y, x), what is multiplied (w,
+ * w, y), contiguous, and the bias, if there is one. grd_conv_choose is asked what is not small. */
 bool grd_conv_is_small(const struct grd_conv *c);
 void grd_conv_run_small(const struct grd_plan *p);
 void grd_conv_choose(struct grd_plan *p);
@@ -57,7 +57,8 @@ void grd_conv_run_direct(const struct grd_plan *p);
 bool grd_conv_prepare(struct grd_plan *p);
 void grd_conv_run(const struct grd_plan *p);
 
-/* Turns the description of a complex convolution into that of the real one that computes it, and chooses; false, and nothing is changed, where that is not worth it. */
+/* Turns the description of a complex convolution into that of the real one that computes it, and chooses; false, and nothing is changed, where
+ * that is not worth it. */
 bool grd_conv_split(struct grd_plan *p);
 /* Returns x as its real part, its imaginary part and their sum, one after the other along a dimension. */
 grd_tensor *grd_conv_thirds(grd_tensor *x, int64_t dim);

@@ -1,9 +1,9 @@
-/* Convolutions whose results have enough channels to be lanes of vectors: see convolution_direct.h. The sums of a block of places and a panel of channels are on the stack;
- * the kernel (kernel/conv.h) adds to them the products of a panel of weights with what the places see. For the gradient of a weight the rows of the block are taps of
- * channels, and panels, packed before, hold the gradient of the places of all samples.
+/* Convolutions whose results have enough channels to be lanes of vectors: see convolution_direct.h. The sums of a block of places and a panel of
+ * channels are on the stack; the kernel (kernel/conv.h) adds to them the products of a panel of weights with what the places see. For the gradient
+ * of a weight the rows of the block are taps of channels, and panels, packed before, hold the gradient of the places of all samples.
  *
- * Without groups, places of all samples of a wave are counted one after the other. If they are few, each task packs the weights of its panel piece by piece, and multiplies
- * them with all places while they are in the cache; otherwise the weights of all panels are packed before. */
+ * Without groups, places of all samples of a wave are counted one after the other. If they are few, each task packs the weights of its panel piece
+ * by piece, and multiplies them with all places while they are in the cache; otherwise the weights of all panels are packed before. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -32,7 +32,7 @@ static int64_t panels_of(const struct grd_conv_run *r)
     return grd_conv_pieces(vectors_of_row(r), r->kernel->vectors);
 }
 
-/* Vectors of a panel: as even as they can be. */
+/* Returns the number of vectors of a panel; panels are as even as they can be. */
 static int vectors_of(const struct grd_conv_run *r, int64_t panel)
 {
     return (int)(vectors_of_row(r) / panels_of(r) + (panel < vectors_of_row(r) % panels_of(r)));
@@ -43,19 +43,19 @@ static int64_t first_vector(const struct grd_conv_run *r, int64_t panel)
     return panel * (vectors_of_row(r) / panels_of(r)) + grd_least(panel, vectors_of_row(r) % panels_of(r));
 }
 
-/* True for places that see nothing: all zeros, with which the result begins. */
+/* True for a phase whose places see nothing: their sums are the zeros that the result begins with. */
 static bool is_blank(const struct grd_conv_run *r, const struct grd_conv_phase *phase)
 {
     return r->bias == NULL && r->channels * phase->taps == 0;
 }
 
-/* Places of a phase that are counted one after the other: those of the samples of a wave, or of an item. */
+/* Returns how many places of a phase are counted one after the other: those of all samples of a wave, or of one item. */
 static int64_t rows_of(const struct grd_conv_run *r, const struct grd_conv_phase *phase, int64_t items)
 {
     return is_blank(r, phase) ? 0 : r->c->groups == 1 ? items * phase->places : phase->places;
 }
 
-/* Blocks of all phases of those. */
+/* Returns the number of blocks of places, over all phases. */
 static int64_t blocks_of(const struct grd_conv_run *r, int64_t items)
 {
     int64_t blocks = 0;
@@ -77,20 +77,20 @@ static int64_t tasks_of_group(const struct grd_conv_run *r)
     return panels_of(r) * grd_conv_pieces(r->channels * r->taps, BLOCK_ROWS);
 }
 
-/* Bytes of the offsets of places, which stand before the panels. */
+/* Returns the bytes of the list of place offsets, which precedes the panels in scratch. */
 static int64_t places_bytes(const struct grd_conv_run *r)
 {
     return (grd_greatest(r->places, FEW_PLACES) * (int64_t)sizeof(int32_t) + 63) / 64 * 64;
 }
 
-/* Samples whose places are in that list. */
+/* Returns how many samples have their places in the list of offsets. */
 static int64_t samples_at_once(const struct grd_conv_run *r)
 {
     const int64_t step = grd_greatest(1, llabs(grd_conv_seen_step(r)));
     return grd_greatest(1, grd_least(r->c->batch, grd_least(FEW_PLACES / r->places, INT32_MAX / 4 / step)));
 }
 
-/* The panel of the gradient of the places of all samples of a group; `begins` is its first channel. */
+/* Returns the panel that holds the gradient of the places of all samples of a group; `begins` is its first channel. */
 static char *gradient_of(const struct grd_conv_run *r, int64_t group, int64_t begins)
 {
     const int64_t first_group = r->first_item / r->c->batch;
@@ -104,7 +104,7 @@ int64_t grd_conv_panels_bytes(const struct grd_conv_run *r)
     return has_few_places(r) ? 0 : r->c->groups * r->weights * r->size;
 }
 
-/* Where rows [first, first + n), counted from the first place of an item, begin in the source. */
+/* Writes where rows [first, first + n), counted from the first place of an item, begin in the source. */
 static void fill_rows(const struct grd_conv_run *r, const struct grd_conv_phase *phase, int64_t first, int64_t n, int32_t *to)
 {
     while (n > 0) {
@@ -116,7 +116,7 @@ static void fill_rows(const struct grd_conv_run *r, const struct grd_conv_phase 
     }
 }
 
-/* Items [begin, end): weights of a group, a phase and a panel. */
+/* Packs items [begin, end): an item is the weights of a group, a phase and a panel. */
 static void pack_items(int64_t begin, int64_t end, void *context)
 {
     const struct grd_conv_run *r = context;
@@ -126,7 +126,7 @@ static void pack_items(int64_t begin, int64_t end, void *context)
                               vectors_of(r, item % panels) * lanes, r->packed);
 }
 
-/* Samples [begin, end) of the result. */
+/* Zeroes samples [begin, end) of the result. */
 static void clear_samples(int64_t begin, int64_t end, void *context)
 {
     const struct grd_conv_run *r = context;
@@ -146,7 +146,7 @@ void grd_conv_panels_begin(struct grd_conv_run *r)
         grd_parallel_for(0, r->c->groups * r->nphases * panels_of(r), 1, pack_items, r);
 }
 
-/* Rows of sums, whose columns are channels from `channel` on, to places [first, first + n) of a sample, whose channels are innermost. */
+/* Writes rows of sums, whose columns are channels from `channel` on, to places [first, first + n) of a sample whose channels are innermost. */
 static void write_across(const struct grd_conv_run *r, const struct grd_conv_phase *phase, int64_t sample, int64_t channel, int64_t columns,
                          int64_t width, int64_t first, int64_t n, const char *sums)
 {
@@ -158,7 +158,8 @@ static void write_across(const struct grd_conv_run *r, const struct grd_conv_pha
                                                   (const int64_t[]){r->itemsize, r->size}, NULL);
 }
 
-/* Turned sums, whose rows are channels from `channel` on, to places [first, first + n) of a sample, which are parts of rows of the result. */
+/* Writes transposed sums, whose rows are channels from `channel` on, to places [first, first + n) of a sample, which are parts of rows of the
+ * result. */
 static void write_turned(const struct grd_conv_run *r, const struct grd_conv_phase *phase, int64_t sample, int64_t channel, int64_t columns,
                          int64_t first, int64_t n, const char *sums)
 {
@@ -182,7 +183,7 @@ static void write_turned(const struct grd_conv_run *r, const struct grd_conv_pha
     }
 }
 
-/* Columns of sums, which are channels from `channel` on, to places [first, first + n) of a sample. */
+/* Writes columns of sums, which are channels from `channel` on, to places [first, first + n) of a sample. */
 static void write_places(const struct grd_conv_run *r, const struct grd_conv_phase *phase, int64_t sample, int64_t channel, int64_t columns,
                          int64_t width, int64_t first, int64_t n, const char *sums)
 {
@@ -200,7 +201,7 @@ static void write_places(const struct grd_conv_run *r, const struct grd_conv_pha
         }
 }
 
-/* Those of rows [first, first + n), counted from the first place of an item. */
+/* Writes the sums of rows [first, first + n), counted from the first place of an item. */
 static void write_sums(const struct grd_conv_run *r, const struct grd_conv_phase *phase, int64_t item, int64_t channel, int64_t columns,
                        int64_t width, int64_t first, int64_t n, const char *sums)
 {
@@ -213,7 +214,7 @@ static void write_sums(const struct grd_conv_run *r, const struct grd_conv_phase
     }
 }
 
-/* The bias of `columns` channels in whole vectors; NULL if there is none. */
+/* Returns the bias of `columns` channels, padded to full vectors; NULL if there is none. */
 static const char *bias_of(const struct grd_conv_run *r, int64_t channel, int64_t columns, int64_t width, char *room)
 {
     if (r->bias == NULL)
@@ -224,7 +225,7 @@ static const char *bias_of(const struct grd_conv_run *r, int64_t channel, int64_
     return room;
 }
 
-/* Tasks [begin, end): a panel of a block of places of an item, or of all of the wave. */
+/* Runs tasks [begin, end): a task is a panel of a block of places of an item, or of the wave. */
 static void places_tasks(int64_t begin, int64_t end, void *context)
 {
     const struct grd_conv_run *r = context;
@@ -261,7 +262,7 @@ static void places_tasks(int64_t begin, int64_t end, void *context)
     }
 }
 
-/* Tasks [begin, end): panels of a phase, for all places of the wave, which are few. */
+/* Runs tasks [begin, end): a task is a panel of a phase for all places of the wave, which are few. */
 static void panels_tasks(int64_t begin, int64_t end, void *context)
 {
     const struct grd_conv_run *r = context;
@@ -292,7 +293,7 @@ static void panels_tasks(int64_t begin, int64_t end, void *context)
     }
 }
 
-/* Items [begin, end): panels of the gradient of a sample's places. */
+/* Packs items [begin, end): an item is a panel of the gradient of a sample's places. */
 static void pack_gradients(int64_t begin, int64_t end, void *context)
 {
     const struct grd_conv_run *r = context;
@@ -307,7 +308,7 @@ static void pack_gradients(int64_t begin, int64_t end, void *context)
     }
 }
 
-/* Tasks [begin, end): blocks of taps of the channels of a group, for a panel of channels of the places. */
+/* Runs tasks [begin, end): a task is a block of taps of the channels of a group, for a panel of channels of the places. */
 static void weights_tasks(int64_t begin, int64_t end, void *context)
 {
     const struct grd_conv_run *r = context;
@@ -343,7 +344,7 @@ static void weights_tasks(int64_t begin, int64_t end, void *context)
     }
 }
 
-/* Tasks that are worth a thread. */
+/* Returns how many tasks are worth a thread. */
 static int64_t grain_of(const struct grd_conv_run *r)
 {
     const double rows = (double)grd_least(BLOCK_ROWS, rows_of(r, r->phases, r->items));

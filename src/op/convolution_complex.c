@@ -2,8 +2,9 @@
  *
  *   x * w = (a * c - b * d) + ((a + b) * (c + d) - a * c - b * d) i
  *
- * so three real products, which the kernels of real convolutions compute two to three times as fast as the packed product of complex windows, are a complex one. PyTorch
- * computes the same three. They are the groups of one real convolution, whose operands are the parts and their sums one after the other along the channels.
+ * so three real products, which the kernels of real convolutions compute two to three times as fast as the packed product of complex windows, are
+ * a complex one. PyTorch computes the same three. They are the groups of one real convolution, whose operands are the parts and their sums one
+ * after the other along the channels.
  *
  * Invariant: sums are joined element by element, so the bits do not depend on the number of threads. */
 #include "base/parallel.h"
@@ -35,7 +36,7 @@ static bool is_worth_copies(const struct grd_conv *c)
 bool grd_conv_split(struct grd_plan *p)
 {
     struct grd_conv *const c = grd_conv_of(p);
-    const struct grd_conv whole = *c;
+    const struct grd_conv complex = *c;
     if (!grd_dtype_is_complex(c->dtype) || grd_product_dtype(c->dtype) != c->dtype || c->groups > INT32_MAX || !is_worth_copies(c))
         return false;
     c->dtype = grd_dtype_to_real(c->dtype);
@@ -44,7 +45,7 @@ bool grd_conv_split(struct grd_plan *p)
     grd_conv_choose(p);
     if (c->way == GRD_CONV_DIRECT)
         return true;
-    *c = whole;
+    *c = complex;
     return false;
 }
 
@@ -60,7 +61,7 @@ struct joined {
     int64_t channels, elements; /* of a sample of the complex result, and of a channel */
 };
 
-/* Channels [begin, end), counted over all samples. */
+/* Joins channels [begin, end), counted over all samples. */
 static void join_channels(int64_t begin, int64_t end, void *context)
 {
     const struct joined *j = context;

@@ -38,7 +38,8 @@ static void find_axis_of_places(const struct grd_conv *c, int dim, struct grd_co
     ret_axis->ntaps = c->kernel[dim];
 }
 
-/* The elements i of the image for which (i + padding) % stride is `remainder`: such see taps t where (remainder - t * dilation) % stride is 0. */
+/* Returns the axis of the elements i of the image for which (i + padding) % stride is `remainder`: they see the taps t with (remainder - t *
+ * dilation) % stride == 0. */
 static struct grd_conv_axis axis_of_image(const struct grd_conv *c, int dim, int64_t remainder)
 {
     const int64_t stride = c->stride[dim], padding = c->padding[dim], dilation = c->dilation[dim];
@@ -137,7 +138,7 @@ static void find_copy(struct grd_conv_run *r)
     r->wave = r->is_local ? all : least * grd_conv_pieces(all / least, grd_conv_pieces(all / least, most));
 }
 
-/* True if places are to be the lanes: for few channels of the result, or for few products of each place, where rows are long. */
+/* True if places are to be the lanes: for few channels in the result, or for few products per place where rows are long. */
 static bool are_lines(const struct grd_conv_run *r)
 {
     const int lanes = r->kernel->lanes;
@@ -146,7 +147,7 @@ static bool are_lines(const struct grd_conv_run *r)
     return r->rows < lanes / 2 || (is_shallow && r->c->places[GRD_CONV_DIMS - 1] >= 3 * lanes);
 }
 
-/* All that follows from shapes; strides of the source are those of a copy. */
+/* Fills in all that follows from shapes; the strides of the source are those of a copy. */
 static void describe(const struct grd_conv *c, struct grd_conv_run *r)
 {
     const grd_dtype computed = grd_product_dtype(c->dtype);
@@ -173,7 +174,7 @@ static void describe(const struct grd_conv *c, struct grd_conv_run *r)
     find_copy(r);
 }
 
-/* True if so; then the run is described. */
+/* True if the convolution is run without a copy of its windows; then the run is described. */
 static bool is_direct(const struct grd_conv *c, struct grd_conv_run *r)
 {
     const grd_dtype computed = grd_product_dtype(c->dtype);
@@ -202,7 +203,7 @@ void grd_conv_choose(struct grd_plan *p)
     c->is_lines = c->way == GRD_CONV_DIRECT && grd_conv_run_of(p)->is_lines;
 }
 
-/* True if the kernel can read the source where it lies: lines want the rows of a plane to be neighbours. */
+/* True if the kernel can read the source in place. Where places are lanes the rows of a plane must be contiguous. */
 static bool lies_well(const struct grd_conv_run *r, const grd_tensor *seen)
 {
     double reach = 0;
@@ -222,7 +223,7 @@ static size_t rounded(int64_t bytes)
     return (size_t)((bytes + 63) / 64 * 64);
 }
 
-/* True for lines whose channels are to be innermost: they are written as they are computed, and then turned. */
+/* True if the result is computed with places innermost and then transposed to channels innermost. */
 static bool is_turned(const struct grd_conv_run *r)
 {
     return r->is_lines && r->c->is_channels_last && r->widen == NULL && !r->c->is_split;
@@ -251,7 +252,7 @@ static struct parts parts_of(const struct grd_conv_run *r)
     return parts;
 }
 
-/* Takes what is read, and decides how. */
+/* Takes the tensors that are read, and decides whether the source is copied. */
 static void settle(struct grd_conv_run *r, const struct grd_plan *p)
 {
     r->seen = p->in[0];
@@ -271,13 +272,13 @@ bool grd_conv_prepare_direct(struct grd_plan *p)
 
 /* ---- Before the tasks ---------------------------------------------------------------------------------------------------------------- */
 
-/* Where an element along a dimension is in a copy. */
+/* Returns the index in a copy of an element along a dimension. */
 static int64_t place_in_copy(const struct grd_conv_run *r, int dim, int64_t i)
 {
     return i % r->split[dim] * r->part[dim] + i / r->split[dim] * r->source[dim];
 }
 
-/* A row of the source, whose elements are `step` apart, to the copy. */
+/* Copies a row of the source, with `step` elements from one to the next, to the copy. */
 static void copy_row(const struct grd_conv_run *r, const char *row, int64_t step, char *to)
 {
     const int64_t n = r->size_seen[2], before = r->before[2], split = r->split[2];
@@ -287,7 +288,7 @@ static void copy_row(const struct grd_conv_run *r, const char *row, int64_t step
                 (const int64_t[]){r->size, split * step * r->itemsize}, NULL);
 }
 
-/* Rows [first, first + n) of a plane, `row` elements apart from `from` on. */
+/* Copies rows [first, first + n) of a plane, `row` elements from one to the next, to their places in the copy. */
 static void place_rows(const struct grd_conv_run *r, int64_t first, int64_t n, const char *from, int64_t row, char *to)
 {
     r->kernel->copy(&(struct grd_conv_copy){
@@ -300,8 +301,8 @@ static void place_rows(const struct grd_conv_run *r, int64_t first, int64_t n, c
     });
 }
 
-/* True for a copy that is the source itself, in another dtype: without a border, and not split. */
-static bool is_plain(const struct grd_conv_run *r)
+/* True if the copy has the shape of the source: without a border, and not split into phases. */
+static bool copies_as_is(const struct grd_conv_run *r)
 {
     for (int d = 0; d < GRD_CONV_DIMS; d++)
         if (r->extent[d] != r->size_seen[d] || r->split[d] != 1)
@@ -309,7 +310,8 @@ static bool is_plain(const struct grd_conv_run *r)
     return true;
 }
 
-/* All rows of a plane, `row` elements apart. Where they have to be converted, or gathered, as many as there is room for are made neighbours first. */
+/* Copies all rows of a plane, `row` elements from one to the next. Rows that have to be converted or gathered are first made contiguous, as many
+ * at a time as scratch holds. */
 static void copy_rows(const struct grd_conv_run *r, const char *from, int64_t row, int64_t step, char *to)
 {
     enum { ROOM = 2048 };
@@ -319,7 +321,7 @@ static void copy_rows(const struct grd_conv_run *r, const char *from, int64_t ro
         place_rows(r, 0, all, from, row, to);
         return;
     }
-    if (step == 1 && row == n && is_plain(r)) {
+    if (step == 1 && row == n && copies_as_is(r)) {
         r->cast(all * n, (char *const[]){to, (char *)(uintptr_t)from}, (const int64_t[]){r->size, r->itemsize}, NULL);
         return;
     }
@@ -354,13 +356,13 @@ const char *grd_conv_copy_item(const struct grd_conv_run *r, int64_t item, char 
     return to;
 }
 
-/* Planes [begin, end), of all channels of the wave's items, into the copy, within the zeros of their borders. */
+/* Copies planes [begin, end), counted over the channels of the wave's items, into the interior of their zero borders. */
 static void copy_planes(int64_t begin, int64_t end, void *context)
 {
     const struct grd_conv_run *r = context;
     for (int64_t plane = begin; plane < end; plane++) {
         char *const to = r->copy + plane * r->source_channel * r->size;
-        if (r->first_item == 0 && !is_plain(r))
+        if (r->first_item == 0 && !copies_as_is(r))
             memset(to, 0, (size_t)(r->source_channel * r->size));
         copy_plane(r, r->first_item + plane / r->channels, plane % r->channels, to);
     }
@@ -451,9 +453,9 @@ void grd_conv_pack_weights(const struct grd_conv_run *r, int64_t group, const st
                            packed + (group * r->weights + phase->weights + r->channels * phase->taps * first) * r->size);
 }
 
-/* ---- The whole --------------------------------------------------------------------------------------------------------------------------------- */
+/* ---- The run --------------------------------------------------------------------------------------------------------------------------------- */
 
-/* Returns the elements to be multiplied in the dtype that is computed in. */
+/* Returns the elements of `t` in the dtype that is computed in, converted into `room` if that is another one. */
 static const char *in_computed(const struct grd_conv_run *r, const grd_tensor *t, char *room)
 {
     if (r->widen == NULL)
@@ -477,7 +479,7 @@ static void read_source(struct grd_conv_run *r)
         r->source[GRD_CONV_DIMS - dims + d] = t->strides[t->ndim - dims + d];
 }
 
-/* Samples [begin, end), from where they are computed to a result whose channels are innermost. */
+/* Transposes samples [begin, end) to a result whose channels are innermost. */
 static void turn_samples(int64_t begin, int64_t end, void *context)
 {
     const struct grd_conv_run *r = context;

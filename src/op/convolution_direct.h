@@ -1,12 +1,13 @@
-/* Running a convolution of floating numbers without a copy of its windows: what the two ways of it share. What is seen is read where it lies, or, where windows reach over
- * its edge, from a copy with a border of zeros; taps and places are offsets into it.
+/* Running a convolution of floating numbers without a copy of its windows: what the two ways of it share. What is seen is read where it lies, or,
+ * where windows reach over its edge, from a copy with a border of zeros; taps and places are offsets into it.
  *
  *   panels   channels of the result are lanes of vectors (convolution_channel_lanes.c)
  *   lines    places are lanes: for results of few channels, and for long rows of places with few products each (convolution_place_lanes.c)
  *
  * The elements of an image are computed in phases, by their remainders by the strides: those of one see the same taps. Places are one phase.
  *
- * An item is a group of a sample. Items are run in waves, whose copies fit into a cache: sample by sample, or, for the gradient of a weight, group by group. */
+ * An item is a group of a sample. Items are run in waves, whose copies fit into a cache: sample by sample, or, for the gradient of a weight, group
+ * by group. */
 #ifndef GRD_OP_CONVOLUTION_DIRECT_H
 #define GRD_OP_CONVOLUTION_DIRECT_H
 
@@ -22,8 +23,8 @@ enum {
     GRD_CONV_LOCAL_BYTES = 16 * 1024 /* of an item that a task copies for itself, at most */
 };
 
-/* Along one dimension: place q, of `count`, is the element `first` + q * step of the result, and sees the element q * source_step + origin + j * tap_stride of the source
- * through the tap tap + j * tap_step, for j of `ntaps`. grd_conv_choose has checked that these numbers are small. */
+/* Along one dimension: place q, of `count`, is the element `first` + q * step of the result, and sees the element q * source_step + origin + j *
+ * tap_stride of the source through the tap tap + j * tap_step, for j of `ntaps`. grd_conv_choose has checked that these numbers are small. */
 struct grd_conv_axis {
     int32_t count, first, step, source_step, origin, tap_stride, tap, tap_step, ntaps;
 };
@@ -100,7 +101,7 @@ static inline int64_t grd_conv_group(const struct grd_conv_run *r, int64_t item)
     return r->c->kind == GRD_CONV_WEIGHT ? item / r->c->batch : item % r->c->groups;
 }
 
-/* Elements from what a sample of the wave sees to what the next one of its group does, where these follow each other. */
+/* Returns the elements from what a sample of the wave sees to what the next sample of its group sees, where the two follow each other. */
 static inline int64_t grd_conv_seen_step(const struct grd_conv_run *r)
 {
     return r->is_copied ? r->channels * r->source_channel : r->source_sample;
@@ -115,25 +116,26 @@ static inline const char *grd_conv_seen(const struct grd_conv_run *r, int64_t it
                          r->size;
 }
 
-/* Copies the planes of an item to `to`, which holds zeros or another item, and returns that. */
+/* Copies the planes of an item to `to`, which holds zeros or another item; returns `to`. */
 const char *grd_conv_copy_item(const struct grd_conv_run *r, int64_t item, char *to);
 
-/* The part of a tap's offset that is due to one dimension. */
+/* Returns the part of a tap's offset that is due to one dimension. */
 int64_t grd_conv_tap_offset(const struct grd_conv_run *r, const struct grd_conv_phase *phase, int dim, int64_t tap);
 
-/* Where place `first`, and the n - 1 after it, begin in the source, if the place of number 0 does at `start`. */
+/* Writes where places [first, first + n) begin in the source, if place 0 begins at `start`. */
 void grd_conv_fill_places(const struct grd_conv_run *r, const struct grd_conv_phase *phase, int64_t start, int64_t first, int64_t n,
                           int32_t *to);
-/* The offset, in elements of a plane of the result, of a place of a phase, from which those of its row are `step` apart. */
+/* Returns the offset, in elements of a plane of the result, of a place of a phase; the following places of its row are `step` elements further
+ * each. */
 int64_t grd_conv_place_at(const struct grd_conv_run *r, const struct grd_conv_phase *phase, int64_t place);
 
 /* Packs the weights of `width` rows from `first` on, of a group and a phase: a row of the panel for each tap of channels [begin, end). */
 void grd_conv_pack_channels(const struct grd_conv_run *r, int64_t group, const struct grd_conv_phase *phase, int64_t first, int64_t width,
                             int64_t begin, int64_t end, char *to);
-/* Packs those of all channels to their place in `packed`, which holds all groups. */
+/* Packs the weights of all channels to their place in `packed`, which holds all groups. */
 void grd_conv_pack_weights(const struct grd_conv_run *r, int64_t group, const struct grd_conv_phase *phase, int64_t first, int64_t width,
                            char *packed);
-/* Each way: the bytes of what is packed, what is done before the waves, and a wave of items. */
+/* Each of the two ways has three functions: the bytes of what it packs, what it does before the waves, and a wave of items. */
 int64_t grd_conv_panels_bytes(const struct grd_conv_run *r);
 void grd_conv_panels_begin(struct grd_conv_run *r);
 void grd_conv_panels_run(struct grd_conv_run *r, int64_t items);

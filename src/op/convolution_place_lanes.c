@@ -1,8 +1,9 @@
-/* Convolutions in which places are lanes of vectors: see convolution_direct.h. Depthwise ones are of this kind, since each channel is a group. Up to GRD_CONV_LINE_ROWS
- * channels of the result are computed at a time, and stored where they belong without being turned.
+/* Convolutions in which places are lanes of vectors: see convolution_direct.h. Depthwise ones are of this kind, since each channel is a group. Up
+ * to GRD_CONV_LINE_ROWS channels of the result are computed at a time, and stored where they belong without being turned.
  *
- * Where rows are short, places of a plane are counted as they lie in the source, whose rows are longer than theirs: so all that a block of rows sees is one line, and so
- * are its sums. Those between the rows are computed, but not written. Of an image the phases of the last dimension are computed side by side, and woven into its rows.
+ * Where rows are short, places of a plane are counted as they lie in the source, whose rows are longer than theirs: so all that a block of rows
+ * sees is one line, and so are its sums. Those between the rows are computed, but not written. Of an image the phases of the last dimension are
+ * computed side by side, and woven into its rows.
  *
  * A small item is copied by each task that reads it, into memory of its own that stays in the first-level cache. */
 #include <string.h>
@@ -26,7 +27,7 @@ int64_t grd_conv_lines_bytes(const struct grd_conv_run *r)
     return r->c->kind == GRD_CONV_WEIGHT ? 0 : r->c->groups * r->weights * r->size;
 }
 
-/* Items [begin, end): weights of a group and a phase. */
+/* Packs items [begin, end): an item is the weights of a group and a phase. */
 static void pack_items(int64_t begin, int64_t end, void *context)
 {
     const struct grd_conv_run *r = context;
@@ -36,7 +37,7 @@ static void pack_items(int64_t begin, int64_t end, void *context)
                                   r->packed);
 }
 
-/* The tap, along the dimension of lines, that sees from a line what `tap` sees from the next one; or -1. */
+/* Returns the tap that sees from one row what `tap` sees from the next row; -1 if there is none. */
 static int64_t next_of_chain(const struct grd_conv_run *r, const struct grd_conv_phase *phase, int64_t tap, int step)
 {
     const int64_t wanted = grd_conv_tap_offset(r, phase, 1, tap) + step * r->source[1];
@@ -90,11 +91,11 @@ void grd_conv_lines_begin(struct grd_conv_run *r)
 
 /* ---- Places and images ------------------------------------------------------------------------------------------------------------- */
 
-/* Blocks of places that differ in their phase along the last dimension alone: of whole rows, as even as can be, or parts of one. */
+/* Blocks of places whose phases differ along the last dimension alone. A block is full rows, as even as can be, or a part of one row. */
 struct blocks {
     const struct grd_conv_phase *phases; /* the first of those, of which there are `parts` */
     bool is_one_line;                    /* rows are, with what lies between them */
-    bool is_straight;                    /* sums are written to their places in the result at once */
+    bool writes_result;                  /* sums are written to their places in the result at once */
     int64_t channels;                    /* of the result, at a time */
     int64_t parts, part;                 /* sums of a channel of each part, at most */
     int64_t width;                       /* elements from a row of places to the next */
@@ -124,11 +125,12 @@ static struct blocks blocks_of(const struct grd_conv_run *r, const struct grd_co
     b.all = planes * b.in_plane * b.in_row;
     const int64_t lanes = r->kernel->lanes;
     b.is_one_line = 2 * b.width < grd_conv_pieces(b.columns, lanes) * lanes;
-    b.is_straight = !b.is_one_line && parts == 1 && r->narrow == NULL && r->to_column == 1;
+    b.writes_result = !b.is_one_line && parts == 1 && r->narrow == NULL && r->to_column == 1;
     return b;
 }
 
-/* All blocks of an item; those of each phase, and of the ones beside it, to ret_blocks. */
+/* Returns the number of blocks of an item; writes the blocks of each phase, and of those that differ along the last dimension alone, to
+ * ret_blocks. */
 static int64_t all_blocks(const struct grd_conv_run *r, struct blocks ret_blocks[GRD_CONV_MOST_PHASES])
 {
     int64_t all = 0;
@@ -139,7 +141,7 @@ static int64_t all_blocks(const struct grd_conv_run *r, struct blocks ret_blocks
     return all;
 }
 
-/* Sums of rows of a block to a plane of the result. */
+/* Writes the sums of a block's rows to a plane of the result. */
 static void write_rows(const struct grd_conv_run *r, const struct blocks *b, int64_t n, int64_t columns, const char *sums, char *to,
                        int64_t row)
 {
@@ -161,14 +163,14 @@ static void write_rows(const struct grd_conv_run *r, const struct blocks *b, int
     r->kernel->put(&put);
     if (r->narrow == NULL)
         return;
-    const bool is_plain = r->to_column == 1 && row == columns;
-    r->narrow(n * columns, (char *const[]){is_plain ? to : narrowed, woven}, (const int64_t[]){r->itemsize, r->size}, NULL);
-    if (!is_plain)
+    const bool is_contiguous = r->to_column == 1 && row == columns;
+    r->narrow(n * columns, (char *const[]){is_contiguous ? to : narrowed, woven}, (const int64_t[]){r->itemsize, r->size}, NULL);
+    if (!is_contiguous)
         grd_copy_lines(n, columns, r->itemsize, to, (const int64_t[]){r->to_column * r->itemsize, row * r->itemsize}, narrowed,
                        (const int64_t[]){r->itemsize, columns * r->itemsize});
 }
 
-/* Where a block is: its first place, and how many there are; `to` is that place of the item's first channel in the result. */
+/* A block: its first place, and how many there are; `to` is that place of the item's first channel in the result. */
 struct block {
     int64_t item, column, rows, columns;
     const char *seen;
@@ -176,7 +178,7 @@ struct block {
     int64_t to_line;
 };
 
-/* The channels [first, first + n) of a block. */
+/* Computes channels [first, first + n) of a block. */
 static void run_channels(const struct grd_conv_run *r, const struct blocks *b, const struct block *block, int64_t first, int64_t n)
 {
     _Alignas(64) char sums[SUMS * 8], kept[GRD_CONV_KEPT_BYTES];
@@ -200,18 +202,18 @@ static void run_channels(const struct grd_conv_run *r, const struct blocks *b, c
                                         .seen = block->seen,
                                         .weights = r->packed + (group * r->weights + phase->weights + depth * first) * r->size,
                                         .bias = r->bias != NULL ? bias : NULL,
-                                        .sums = b->is_straight ? to : sums + phase->axes[2].first * b->channels * b->part * r->size,
+                                        .sums = b->writes_result ? to : sums + phase->axes[2].first * b->channels * b->part * r->size,
                                         .kept = kept,
                                         .seen_line = r->source[1],
-                                        .sums_row = b->is_straight ? r->to_row : b->part,
-                                        .sums_line = b->is_straight ? block->to_line : b->width,
+                                        .sums_row = b->writes_result ? r->to_row : b->part,
+                                        .sums_line = b->writes_result ? block->to_line : b->width,
                                         .nrows = (int)n});
     }
-    for (int64_t i = 0; i < n && !b->is_straight; i++)
+    for (int64_t i = 0; i < n && !b->writes_result; i++)
         write_rows(r, b, block->rows, block->columns, sums + i * b->part * r->size, to + i * r->to_row * r->itemsize, block->to_line);
 }
 
-/* A block of places of an item, which sees what begins at `seen`. */
+/* Computes a block of places of an item, which sees what begins at `seen`. */
 static void run_block(const struct grd_conv_run *r, int64_t item, const char *seen, const struct blocks *b, int64_t number)
 {
     const struct grd_conv_axis *a = b->phases->axes;
@@ -232,7 +234,7 @@ static void run_block(const struct grd_conv_run *r, int64_t item, const char *se
         run_channels(r, b, &block, first, grd_least(b->channels, r->rows - first));
 }
 
-/* Tasks [begin, end): blocks of an item of the wave. */
+/* Runs tasks [begin, end): a task is a block of an item of the wave. */
 static void places_tasks(int64_t begin, int64_t end, void *context)
 {
     const struct grd_conv_run *r = context;
@@ -255,7 +257,8 @@ static void places_tasks(int64_t begin, int64_t end, void *context)
 
 /* ---- Weights ---------------------------------------------------------------------------------------------------------------------------- */
 
-/* Adds what `rows` channels from `row` on of an item, which sees what begins at `seen`, give to taps from `first` on: its planes by lines, or by parts of one. */
+/* Adds the contribution of channels [row, row + rows) of an item, which sees what begins at `seen`, to the taps from `first` on: row by row of its
+ * planes, or by parts of a row. */
 static void add_item(const struct grd_conv_run *r, int64_t item, const char *seen, int64_t row, int64_t rows, int64_t first, int64_t taps,
                      char *lanes)
 {
@@ -277,13 +280,13 @@ static void add_item(const struct grd_conv_run *r, int64_t item, const char *see
                                                         .nrows = (int)rows});
 }
 
-/* Tasks of a group for the gradient of a weight. */
+/* Returns the number of tasks of a group for the gradient of a weight. */
 static int64_t weights_tasks_of_group(const struct grd_conv_run *r)
 {
     return grd_conv_pieces(r->channels * r->taps, BLOCK_TAPS) * grd_conv_pieces(r->rows, GRD_CONV_LINE_ROWS);
 }
 
-/* Tasks [begin, end): some channels of the places of a group, for a block of taps. */
+/* Runs tasks [begin, end): a task is some channels of the places of a group, for a block of taps. */
 static void weights_tasks(int64_t begin, int64_t end, void *context)
 {
     const struct grd_conv_run *r = context;

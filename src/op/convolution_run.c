@@ -1,9 +1,10 @@
-/* Running a convolution as a product, for every dtype and shape: see convolution.h. For places and weights an operand is read through windows: columns are places (of all
- * samples, one after the other), or the taps of all channels; blocks of them are tasks, each of which reads its windows into panels and calls the kernel of packed products.
- * An image is folded: the product is what every place adds through every tap of a channel, a line each, and lines are added to the planes of the image, tap by tap.
+/* Running a convolution as a product, for every dtype and shape: see convolution.h. For places and weights an operand is read through windows:
+ * columns are places (of all samples, one after the other), or the taps of all channels; blocks of them are tasks, each of which reads its windows
+ * into panels and calls the kernel of packed products. An image is folded: the product is what every place adds through every tap of a channel, a
+ * line each, and lines are added to the planes of the image, tap by tap.
  *
- * Invariants: blocks depend on shapes alone, and each is computed in one order, so the bits do not depend on the number of threads. Half types and small
- * integers are computed in the dtype of their products, and rounded once. */
+ * Invariants: blocks depend on shapes alone, and each is computed in one order, so the bits do not depend on the number of threads. Half types and
+ * small integers are computed in the dtype of their products, and rounded once. */
 #include <string.h>
 
 #include "base/parallel.h"
@@ -24,7 +25,7 @@ enum {
     WAVE_BYTES = 4 << 20 /* of lines, unless one takes more */
 };
 
-/* What is folded at a time: some taps of a channel, or all of some channels, or of all channels of some samples. */
+/* What is folded at a time: some taps of a channel, all taps of some channels, or all channels of some samples. */
 struct wave {
     int64_t sample, samples, channel, channels, tap, taps;
 };
@@ -66,8 +67,9 @@ static void widen(const struct run *r, int64_t n, const char *from, char *to)
 
 /* ---- What is multiplied ------------------------------------------------------------------------------------------------------------ */
 
-/* Elements [at, at + depth) of `rows` rows into strips. Each row has runs of `run` neighbours in memory, `apart` from one to the next. */
-static void pack_left(const struct run *r, const char *from, int64_t row, int64_t run, int64_t apart, int64_t rows, int64_t at,
+/* Packs elements [at, at + depth) of `rows` rows into strips. A row consists of runs of `run` contiguous elements, `distance` from one run to the
+ * next. */
+static void pack_left(const struct run *r, const char *from, int64_t row, int64_t run, int64_t distance, int64_t rows, int64_t at,
                       int64_t depth, char *to)
 {
     const int64_t strip = r->kernels->strip;
@@ -76,7 +78,7 @@ static void pack_left(const struct run *r, const char *from, int64_t row, int64_
         const int64_t n = grd_least(strip, rows - i);
         for (int64_t k = at; k < at + depth;) {
             const int64_t length = grd_least(grd_least(run - k % run, at + depth - k), r->widen != NULL ? LINES : depth);
-            const char *lines = from + (i * row + k / run * apart + k % run) * r->itemsize;
+            const char *lines = from + (i * row + k / run * distance + k % run) * r->itemsize;
             char *const panel = to + (i * depth + (k - at) * strip) * r->size;
             if (r->widen != NULL) {
                 for (int64_t line = 0; line < n; line++)
@@ -90,7 +92,7 @@ static void pack_left(const struct run *r, const char *from, int64_t row, int64_
     }
 }
 
-/* The weights of groups [begin, end), in pieces of `step`: rows are channels of the result. */
+/* Packs the weights of groups [begin, end), in pieces of `step`; rows are channels of the result. */
 static void pack_weights(int64_t begin, int64_t end, void *context)
 {
     const struct run *r = context;
@@ -102,8 +104,8 @@ static void pack_weights(int64_t begin, int64_t end, void *context)
     }
 }
 
-/* `depth` lines of weights, `apart` from one to the next, of which `rows` neighbours become rows, into strips. */
-static void pack_across(const struct run *r, const char *from, int64_t apart, int64_t rows, int64_t depth, char *to)
+/* Packs `depth` columns of weights, `distance` from one to the next, of which `rows` neighbours become rows, into strips. */
+static void pack_across(const struct run *r, const char *from, int64_t distance, int64_t rows, int64_t depth, char *to)
 {
     enum { MOST_STRIP = 64 };
     const int64_t strip = r->kernels->strip;
@@ -112,10 +114,10 @@ static void pack_across(const struct run *r, const char *from, int64_t apart, in
         const int64_t n = grd_least(strip, rows - i), most = r->widen != NULL ? LINES : depth;
         for (int64_t k = 0; k < depth; k += most) {
             const int64_t length = grd_least(most, depth - k);
-            const char *lines = from + (k * apart + i) * r->itemsize;
+            const char *lines = from + (k * distance + i) * r->itemsize;
             for (int64_t line = 0; r->widen != NULL && line < length; line++)
-                widen(r, n, lines + line * apart * r->itemsize, chunk + line * n * r->size);
-            r->kernels->pack(length, n, strip, r->widen != NULL ? chunk : lines, r->widen != NULL ? n : apart, 1,
+                widen(r, n, lines + line * distance * r->itemsize, chunk + line * n * r->size);
+            r->kernels->pack(length, n, strip, r->widen != NULL ? chunk : lines, r->widen != NULL ? n : distance, 1,
                              to + (i * depth + k * strip) * r->size);
         }
     }
@@ -139,7 +141,7 @@ static void read_line(const struct run *r, int64_t group, int64_t k, int64_t fir
     }
 }
 
-/* Lines of `length` elements, k to k + n and places from `first` on. `across`: they are columns of the panel, and otherwise rows. */
+/* Packs taps [k, k + n) of `length` places from `first` on: as columns of the panel if `across`, otherwise as rows. */
 static void pack_lines(const struct run *r, int64_t group, int64_t k, int64_t n, int64_t first, int64_t length, bool across, int64_t width,
                        char *panel)
 {
@@ -167,7 +169,8 @@ static struct slot slot_of(const struct run *r, int64_t task)
     return (struct slot){memory, memory + r->panel_bytes, memory + r->panel_bytes + r->sums_bytes};
 }
 
-/* Panels of windows, all columns of which have `depth` rows, multiplied with strips that begin at `left`; added to what is there, or instead of it. */
+/* Multiplies the strips at `left` with panels of windows, all columns of which have `depth` rows; adds to the sums that are there, or replaces
+ * them. */
 static void multiply(const struct run *r, const char *left, const struct slot *slot, int64_t rows, int64_t columns, int64_t depth,
                      bool added, char *to, int64_t to_row)
 {
@@ -183,7 +186,7 @@ static void multiply(const struct run *r, const char *left, const struct slot *s
                                           .beta = grd_int(added)});
 }
 
-/* The panels of `columns` places from `first` on, `depth` rows from `at` on. */
+/* Packs the panels of `columns` places from `first` on, rows [at, at + depth). */
 static void pack_places(const struct run *r, int64_t group, int64_t at, int64_t depth, int64_t first, int64_t columns, char *panels)
 {
     const int64_t panel = r->kernels->panel;
@@ -195,7 +198,7 @@ static void pack_places(const struct run *r, int64_t group, int64_t at, int64_t 
     }
 }
 
-/* A row of sums to its place in the result, in the dtype of that. */
+/* Writes a row of sums to its place in the result, converted to its dtype. */
 static void write_row(const struct run *r, const char *sums, int64_t n, char *to, int64_t step)
 {
     if (r->narrow == NULL && step == 1)
@@ -214,7 +217,7 @@ static void begin_sums(const struct run *r, int64_t channel, int64_t n, char *su
                                                                               (const int64_t[]){step, 0}, NULL);
 }
 
-/* Blocks of places: rows are channels of the result. */
+/* Runs tasks [begin, end): a task is a block of places; rows are channels of the result. */
 static void places_tasks(int64_t begin, int64_t end, void *context)
 {
     const struct run *r = context;
@@ -243,7 +246,8 @@ static void places_tasks(int64_t begin, int64_t end, void *context)
     }
 }
 
-/* Blocks of the taps of all channels of the image: rows are channels of the places, and sums go over the places of all samples. */
+/* Runs tasks [begin, end): a task is a block of the taps of all channels of the image; rows are channels of the places, and sums go over the
+ * places of all samples. */
 static void weight_tasks(int64_t begin, int64_t end, void *context)
 {
     const struct run *r = context;
@@ -276,7 +280,7 @@ static void weight_tasks(int64_t begin, int64_t end, void *context)
 
 /* ---- Images ----------------------------------------------------------------------------------------------------------------------------------- */
 
-/* Blocks of the lines of a wave. */
+/* Runs tasks [begin, end): a task is a block of the lines of a wave. */
 static void line_tasks(int64_t begin, int64_t end, void *context)
 {
     const struct run *r = context;
@@ -318,7 +322,7 @@ static void fold_line(const struct run *r, int64_t tap, const char *line, char *
                              c->stride[2] * step, line + ((i * c->places[1] + first[1]) * c->places[2] + first[2]) * r->size, c->places[2]);
 }
 
-/* Planes of a wave, channel by channel of each sample. */
+/* Folds planes [begin, end) of a wave, channel by channel of each sample. */
 static void fold_tasks(int64_t begin, int64_t end, void *context)
 {
     const struct run *r = context;
@@ -339,14 +343,14 @@ static void fold_tasks(int64_t begin, int64_t end, void *context)
     }
 }
 
-/* ---- The whole -------------------------------------------------------------------------------------------------------------------------------- */
+/* ---- The run -------------------------------------------------------------------------------------------------------------------------------- */
 
 static int64_t at_least_one(int64_t n, int64_t most)
 {
     return grd_greatest(1, grd_least(n, most));
 }
 
-/* As many lines as fit, of which there is one for each tap of a channel. */
+/* Chooses the largest wave whose lines, one for each tap of a channel, fit into memory. */
 static void find_wave(struct run *r)
 {
     const struct grd_conv *c = r->c;
@@ -415,14 +419,14 @@ bool grd_conv_prepare(struct grd_plan *p)
     return true;
 }
 
-/* As many tasks at a time as have memory. */
+/* Runs the tasks, as many at a time as have scratch memory. */
 static void run_tasks(struct run *r, int64_t tasks, grd_task *task)
 {
     for (r->first = 0; r->first < tasks; r->first += r->nslots)
         grd_parallel_for(r->first, grd_least(tasks, r->first + r->nslots), 1, task, r);
 }
 
-/* An image wave by wave; of a wave first its lines, and then its planes. */
+/* Computes an image wave by wave: first the lines of a wave, then its planes. */
 static void run_waves(struct run *r)
 {
     const struct grd_conv *c = r->c;

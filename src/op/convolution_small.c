@@ -1,5 +1,5 @@
-/* Running a small convolution: see convolution.h. There is nothing to prepare: a border, the weights in lines and the offsets of taps are on the stack, and the places are
- * written where they belong. */
+/* Running a small convolution: see convolution.h. There is nothing to prepare: a border, the weights in lines and the offsets of taps are on the
+ * stack, and the places are written where they belong. */
 #include <string.h>
 
 #include "kernel/conv.h"
@@ -14,7 +14,7 @@ enum {
     MOST_BYTES = 8192    /* of a sample with its border */
 };
 
-/* Planes of one sample as the kernel reads them. */
+/* The planes of one sample as the kernel reads them. */
 struct planes {
     const char *data;
     int64_t row, plane; /* elements from row to row, and from channel to channel */
@@ -37,7 +37,7 @@ bool grd_conv_is_small(const struct grd_conv *c)
            (double)c->inner * height * width * (double)grd_dtype_size(c->dtype) <= MOST_BYTES && c->image[1] > 0 && c->image[2] > 0;
 }
 
-/* The planes of a sample, in `room` with their border if they have one. */
+/* Returns the planes of a sample; those with a border are copied to `room`. */
 static struct planes planes_of(const struct grd_conv *c, const char *sample, char *room)
 {
     const int64_t size = grd_dtype_size(c->dtype), row = c->image[2] + 2 * c->padding[2], plane = (c->image[1] + 2 * c->padding[1]) * row;

@@ -1,4 +1,4 @@
-/* Tensors and places combined: blocks on a diagonal, sizes in common, combinations of elements, triangles, places in row-major order. Schema: schema/combine.toml. */
+/* Lists of coordinates: combinations, tril_indices and triu_indices, unravel_index. Schema: schema/combine.toml. */
 #include <string.h>
 
 #include "gen/uses/op/coordinates.h"
@@ -11,7 +11,7 @@
 
 /* ---- Combinations ------------------------------------------------------------------------------------------------------------------- */
 
-/* n over k. False, with an error pending, where that is more than a tensor can hold. It is at least 2^k for k <= n / 2, so the loop is short. */
+/* Computes n over k. RuntimeError: it is more than a tensor can hold. The loop is short, since the number is at least 2^k for k <= n / 2. */
 static bool count_choices(int64_t n, int64_t k, int64_t *ret_count)
 {
     *ret_count = k <= n;
@@ -43,12 +43,13 @@ static int64_t clamped(int64_t x, int64_t low, int64_t high)
     return grd_greatest(low, grd_least(x, high));
 }
 
-/* The number of elements [i, j] with j <= i + offset: rows from `first` on have some, 1 more than the row before; those from `whole` on have all. */
+/* Returns the number of elements [i, j] with j <= i + offset. Rows from `first` on have some, each 1 more than the row before; rows from `full` on
+ * have all. */
 static int64_t lower_count(int64_t rows, int64_t columns, int64_t offset)
 {
-    const int64_t first = clamped(-offset, 0, rows), whole = clamped(columns - 1 - offset, first, rows), rising = whole - first;
-    const int64_t twice = grd_wrapping_product(rising, first + whole + 1 + 2 * offset); /* even, and no more than 2 rows * columns */
-    return twice / 2 + (rows - whole) * columns;
+    const int64_t first = clamped(-offset, 0, rows), full = clamped(columns - 1 - offset, first, rows), rising = full - first;
+    const int64_t twice = grd_wrapping_product(rising, first + full + 1 + 2 * offset); /* even, and no more than 2 rows * columns */
+    return twice / 2 + (rows - full) * columns;
 }
 
 bool plan_triangle_indices(struct grd_plan *p, int64_t row, int64_t col, int64_t offset, bool upper, grd_dtype dtype, grd_device device,

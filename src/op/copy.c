@@ -1,6 +1,7 @@
 /* Copying, converting and filling memory of tensors. The operators are in conversion.c and creation.c.
  *
- * Lives here: the fast ways through memory (one block, runs of bytes, blocked transposition). Conversion between dtypes is the cast table's, element by element.
+ * Lives here: the fast ways through memory (one block, runs of bytes, blocked transposition). Conversion between dtypes is the cast table's,
+ * element by element.
  * Invariant: what is written was checked before. */
 #include "op/copy.h"
 
@@ -33,7 +34,7 @@ bool grd_is_dense(const grd_tensor *t)
     return grd_has(t, GRD_FLAG_CONTIGUOUS) || grd_shape_is_dense(grd_sizes(t), t->strides);
 }
 
-/* The lowest address of a dense tensor. */
+/* Returns the lowest address of a dense tensor. */
 static char *block_start(const grd_tensor *t)
 {
     int64_t back = 0;
@@ -99,11 +100,6 @@ struct transposition {
     int64_t n, sizes[GRD_MAX_DIMS], to_strides[GRD_MAX_DIMS], from_strides[GRD_MAX_DIMS]; /* the other dimensions; bytes */
 };
 
-static int64_t at_most(int64_t a, int64_t b)
-{
-    return a < b ? a : b;
-}
-
 static void transpose_pieces(int64_t begin, int64_t end, void *context)
 {
     const struct transposition *t = context;
@@ -118,12 +114,12 @@ static void transpose_pieces(int64_t begin, int64_t end, void *context)
             to += at * t->to_strides[i];
             from += at * t->from_strides[i];
         }
-        t->kernel(at_most(t->rows - row, t->high), at_most(t->columns - column, t->wide), to, t->to_stride, from, t->from_stride,
+        t->kernel(grd_least(t->rows - row, t->high), grd_least(t->columns - column, t->wide), to, t->to_stride, from, t->from_stride,
                   t->streamed);
     }
 }
 
-/* The dimension of stride one, when it is long enough for tiles; -1: none. */
+/* Returns the dimension of stride 1 if it is long enough for tiles; -1: there is none. */
 static int64_t innermost(const grd_tensor *t)
 {
     for (int64_t i = t->ndim - 1; i >= 0; i--)
@@ -160,9 +156,9 @@ static bool copy_transposed(grd_tensor *to, const grd_tensor *from)
         t.from_strides[t.n++] = grd_byte_stride(from, i);
         matrices *= to->sizes[i];
     }
-    t.high = at_most(t.rows, PAGE / itemsize);
+    t.high = grd_least(t.rows, PAGE / itemsize);
     int64_t wide = TRANSPOSE_PIECE / itemsize / t.high;
-    t.wide = at_most(t.columns, wide - wide % CACHE_LINE);
+    t.wide = grd_least(t.columns, wide - wide % CACHE_LINE);
     t.down = (t.rows - 1) / t.high + 1;
     t.across = (t.columns - 1) / t.wide + 1;
     int64_t piece = t.high * t.wide * itemsize;
@@ -180,7 +176,7 @@ bool grd_have_same_strides(const grd_tensor *a, const grd_tensor *b)
     return true;
 }
 
-/* How a result of the same dtype is to be written. Elements that are broadcast are read from the cache. */
+/* Returns how a result of the same dtype is written: through the caches or past them. Broadcast elements are read from the cache. */
 static enum grd_stores stores_for(const grd_tensor *to, const grd_tensor *from)
 {
     int64_t read = 1;

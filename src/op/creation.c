@@ -1,6 +1,5 @@
-/* Factories: tensors made of nothing, of a number, or of a rule; and the triangles of matrices.
- *
- * Lives here: dtype inference, sizes, and what numbers the rules take. Random factories are elsewhere. */
+/* Factories: empty, full, ranges, eye; fill; and the triangles of matrices, tril and triu. Random factories are in random_fill.c and
+ * random_indices.c. */
 #include <math.h>
 #include <string.h>
 
@@ -32,7 +31,7 @@ static grd_dtype dtype_or(grd_dtype dtype, grd_dtype otherwise)
 
 /* ---- Of nothing ------------------------------------------------------------------------------------------------------------------ */
 
-/* The memory format of a factory that is given sizes; GRD_FORMAT_FAILED also for that of another tensor, as there is none. */
+/* Returns the memory format of a factory that is given sizes. GRD_FORMAT_FAILED for "preserve", too, since there is no other tensor. */
 static enum grd_memory_format factory_format(const char *memory_format, int64_t ndim)
 {
     const enum grd_memory_format format = grd_memory_format_of(memory_format, GRD_FORMAT_CONTIGUOUS, ndim);
@@ -76,7 +75,7 @@ void run_nothing(const struct grd_plan *p)
 
 /* ---- Of a number ------------------------------------------------------------------------------------------------------------------ */
 
-/* The element, of the result's dtype, is the state. */
+/* Fills the result with the element in the plan's state, which has the result's dtype. */
 void run_constant(const struct grd_plan *p)
 {
     grd_fill_elements(p->results[0], p->state);
@@ -102,7 +101,7 @@ bool plan_full_like(struct grd_plan *p, grd_tensor *self, grd_scalar fill_value,
 
 /* ---- fill ---------------------------------------------------------------------------------------------------------------------------- */
 
-/* The element, of the result's dtype, is the state. */
+/* Plans a fill; the element, of the result's dtype, is the state. */
 bool plan_fill(struct grd_plan *p, grd_tensor *self, grd_scalar value)
 {
     const grd_dtype dtype = (grd_dtype)self->dtype;
@@ -133,20 +132,23 @@ grd_tensor *op_fill_tensor(grd_tensor *out, grd_tensor *self, grd_tensor *value)
 
 /* ---- Shortcuts: the two halves in one, without a plan, on the cpu and without a gradient -------------------------------------------- */
 
-static bool is_plain(grd_device device, bool requires_grad)
+static bool is_on_cpu_without_grad(grd_device device, bool requires_grad)
 {
     return (device.type == GRD_DEVICE_NONE || device.type == GRD_DEVICE_CPU) && !requires_grad;
 }
 
 grd_tensor *shortcut_empty(grd_dims size, grd_dtype dtype, grd_device device, bool requires_grad, const char *memory_format)
 {
-    return is_plain(device, requires_grad) && memory_format == NULL ? grd_new(size, dtype_or(dtype, grd_default_dtype()), GRD_CPU) : NULL;
+    return is_on_cpu_without_grad(device, requires_grad) && memory_format == NULL
+               ? grd_new(size, dtype_or(dtype, grd_default_dtype()), GRD_CPU)
+               : NULL;
 }
 
 grd_tensor *shortcut_full(grd_dims size, grd_scalar fill_value, grd_dtype dtype, grd_device device, bool requires_grad)
 {
-    return is_plain(device, requires_grad) ? grd_filled(grd_new(size, dtype_or(dtype, grd_scalar_dtype(fill_value)), GRD_CPU), fill_value)
-                                           : NULL;
+    return is_on_cpu_without_grad(device, requires_grad)
+               ? grd_filled(grd_new(size, dtype_or(dtype, grd_scalar_dtype(fill_value)), GRD_CPU), fill_value)
+               : NULL;
 }
 
 grd_tensor *shortcut_full_like(grd_tensor *self, grd_scalar fill_value, grd_dtype dtype, grd_device device, bool requires_grad,
@@ -168,7 +170,7 @@ struct range {
     double base;
 };
 
-/* Elements [first, first + n) of one part. */
+/* Writes elements [first, first + n) of one part. */
 static void range_part(const struct range *r, int64_t first, int64_t n, int part, char *values)
 {
     const struct grd_range_row *kernels = grd_kernels->range[r->made];
@@ -209,7 +211,7 @@ void run_range(const struct grd_plan *p)
     grd_parallel_for(0, p->results[0]->numel, ELEMENTS_GRAIN, range_pieces, (void *)(uintptr_t)p);
 }
 
-/* (end - start) / step of int64 numbers, whose difference may need 65 bits. */
+/* Returns (end - start) / step of int64 numbers, whose difference may need 65 bits. */
 static double integer_steps(int64_t start, int64_t end, int64_t step)
 {
     return (double)((__int128)end - start) / (double)step;
@@ -233,7 +235,7 @@ static bool check_range_dtype(const char *name, grd_dtype dtype, bool complex_to
            (complex_too && category == GRD_CATEGORY_COMPLEX) || grd_raise_no_kernel(name, dtype);
 }
 
-/* Numbers from start on, before end, or up to it if `closed`. */
+/* Plans the numbers from start on, up to end, which is included if `closed`. */
 static bool plan_steps(struct grd_plan *p, grd_scalar start, grd_scalar end, grd_scalar step, grd_dtype dtype, grd_device device,
                        bool requires_grad, bool closed)
 {
@@ -289,7 +291,7 @@ static double rounded(const struct range *r, double value)
     return r->made == GRD_FLOAT32 ? (double)(float)value : value;
 }
 
-/* The numbers of one part, between two of the caller's. */
+/* Sets start, end and step of the real or the imaginary part. */
 static void set_part(struct range *r, int part, double start, double end)
 {
     start = rounded(r, start);
@@ -329,9 +331,9 @@ bool plan_spaced(struct grd_plan *p, grd_scalar start, grd_scalar end, int64_t s
                         .from_start = steps == 1,
                         .n = steps,
                         .base = base};
-    const bool whole = is_integer && !(logarithmic && steps == 1); /* a single power is computed before it is cut off */
+    const bool truncates = is_integer && !(logarithmic && steps == 1); /* a single power is computed before it is cut off */
     const double first = grd_scalar_double(start), last = grd_scalar_double(end);
-    set_part(r, 0, whole ? trunc(first) : first, whole ? trunc(last) : last);
+    set_part(r, 0, truncates ? trunc(first) : first, truncates ? trunc(last) : last);
     set_part(r, 1, imaginary_part(start), imaginary_part(end));
     return grd_plan_new(p, grd_dims(steps), dtype, device, requires_grad);
 }
@@ -393,7 +395,7 @@ bool plan_eye(struct grd_plan *p, int64_t n, grd_scalar m, grd_dtype dtype, grd_
     return grd_scalar_write(grd_int(1), dtype, p->state) && grd_plan_new(p, grd_dims(n, columns), dtype, device, requires_grad);
 }
 
-/* Zeros, and on the diagonal the element that is the state. */
+/* Writes zeros, and on the diagonal the element that is the state. */
 void run_eye(const struct grd_plan *p)
 {
     grd_tensor *result = p->results[0];

@@ -50,7 +50,7 @@ static bool check_lengths(grd_dims lengths, int64_t batch, int64_t most, const c
     return true;
 }
 
-/* The sum and the largest of lengths that are not negative; false where the sum is beyond int64. */
+/* Adds up lengths and finds the largest; false if the sum overflows int64. */
 static bool add_lengths(grd_dims lengths, int64_t *ret_sum, int64_t *ret_most)
 {
     *ret_sum = *ret_most = 0;
@@ -81,7 +81,7 @@ static bool check_target_sizes(const grd_tensor *targets, int64_t batch, int64_t
     return targets->sizes[1] >= most || raise_target_size("at least ", most, 1, targets->sizes[1]);
 }
 
-/* The plan of both: what they have in common. */
+/* Plans what the loss and its gradient have in common. */
 static bool plan_ctc(struct grd_plan *p, grd_tensor *log_probs, grd_tensor *targets, grd_dims input_lengths, grd_dims target_lengths,
                      int64_t blank, bool zero_infinity)
 {
@@ -118,7 +118,7 @@ static bool plan_ctc(struct grd_plan *p, grd_tensor *log_probs, grd_tensor *targ
     return grd_plan_reads_as(p, log_probs, dtype) && grd_plan_reads_as(p, targets, GRD_INT64);
 }
 
-/* The labels of a sample: those after `*at`, which moves on, or a row. */
+/* Returns the labels of a sample: those from offset `at` on, or a row of a matrix. */
 static const int64_t *labels_of(const struct ctc *x, const grd_tensor *targets, int64_t sample, int64_t at)
 {
     return (const int64_t *)(const void *)targets->data + (x->target_row >= 0 ? sample * x->target_row : at);
@@ -233,7 +233,7 @@ void run_ctc_loss_backward(const struct grd_plan *p)
 
 /* ---- The loss -------------------------------------------------------------------------------------------------------------------------- */
 
-/* Lengths, at least 1, as a tensor like the losses. */
+/* Returns the lengths, but at least 1, as a tensor of the losses' dtype and device. */
 static grd_tensor *lengths_like(grd_dims lengths, const grd_tensor *loss)
 {
     grd_tensor *t = grd_new(grd_dims(lengths.n), GRD_INT64, GRD_CPU);

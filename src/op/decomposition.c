@@ -1,7 +1,8 @@
 /* Cholesky and QR decompositions and triangular solutions: checks, results, and the loop over the matrices of a batch. Algorithms are in
  * kernel/cpu/decomposition.c. Schema: schema/decomposition.toml.
  *
- * Invariant: each matrix is computed by one task, or in steps that depend on its sizes alone (op/lapack_panels.c): so the bits do not depend on the number of threads. */
+ * Invariant: each matrix is computed by one task, or in steps that depend on its sizes alone (op/lapack_panels.c): so the bits do not depend on
+ * the number of threads. */
 #include "kernel/decomposition.h"
 
 #include <stdio.h>
@@ -156,7 +157,7 @@ bool plan_hidden_cholesky_inverse_lower(struct grd_plan *p, grd_tensor *self, bo
            grd_plan_columns(p, grd_batch_of(self), n, n, (grd_dtype)self->dtype) && grd_plan_lapack(p, n) && !grd_pending();
 }
 
-/* Y = L^-1, and X = Y^H L^-1. */
+/* Computes Y = L^-1, and the inverse X = Y^H L^-1. */
 static void invert_factors(int64_t begin, int64_t end, void *context)
 {
     const struct grd_plan *p = context;
@@ -182,6 +183,17 @@ void run_hidden_cholesky_inverse_lower(const struct grd_plan *p, grd_tensor *sel
     grd_parallel_for(0, grd_matrix_count(self), grd_matrix_grain(n * n * n), invert_factors, (void *)p);
 }
 
+/* RuntimeError: matrices a that are not square, or right sides b with other rows than they have. */
+static bool check_equation(const grd_tensor *a, const grd_tensor *b, const char *function)
+{
+    const int64_t rows = grd_size_from_end(b, 2), columns = grd_size_from_end(b, 1);
+    if (!grd_check_square(a, ""))
+        return false;
+    return rows == grd_size_from_end(a, 1) ||
+           grd_raise(GRD_ERROR_RUNTIME, "Incompatible matrix sizes for %s: each A matrix is %lld by %lld but each b matrix is %lld by %lld",
+                     function, (long long)grd_size_from_end(a, 2), (long long)grd_size_from_end(a, 1), (long long)rows, (long long)columns);
+}
+
 bool grd_cholesky_solve_check(const grd_tensor *b, const grd_tensor *u)
 {
     const grd_tensor *const both[] = {b, u};
@@ -192,13 +204,7 @@ bool grd_cholesky_solve_check(const grd_tensor *b, const grd_tensor *u)
     if (b->dtype != u->dtype)
         return grd_raise(GRD_ERROR_RUNTIME, "Expected b and A to have the same dtype, but found b of type %s and A of type %s instead.",
                          grd_dtype_type_name((grd_dtype)b->dtype), grd_dtype_type_name((grd_dtype)u->dtype));
-    if (!grd_check_square(u, ""))
-        return false;
-    return grd_size_from_end(b, 2) == grd_size_from_end(u, 1) ||
-           grd_raise(GRD_ERROR_RUNTIME,
-                     "Incompatible matrix sizes for cholesky_solve: each A matrix is %lld by %lld but each b matrix is %lld by %lld",
-                     (long long)grd_size_from_end(u, 2), (long long)grd_size_from_end(u, 1), (long long)grd_size_from_end(b, 2),
-                     (long long)grd_size_from_end(b, 1));
+    return check_equation(u, b, "cholesky_solve");
 }
 
 /* ---- QR ------------------------------------------------------------------------------------------------------------------------------------ */
@@ -438,7 +444,7 @@ void run_hidden_orthogonal(const struct grd_plan *p, grd_tensor *input, grd_tens
     grd_parallel_for(0, grd_matrix_count(input), grd_matrix_grain(4 * m * n * k), multiply_reflections, (void *)p);
 }
 
-/* `what` has as many dimensions as it should beside input, and the same batch. */
+/* RuntimeError: `t` has not `less` dimensions less than input, or another batch. */
 static bool check_beside(const grd_tensor *input, const grd_tensor *t, int less, const char *what)
 {
     if (input->ndim != t->ndim + less)
@@ -569,7 +575,7 @@ struct solutions {
 
 enum { PIECE = 128 };
 
-/* Systems of small matrices, many at once. */
+/* Solves the systems of small matrices, many at once. */
 static void solve_small_matrices(int64_t begin, int64_t end, void *context)
 {
     const struct solutions *s = context;
@@ -619,11 +625,5 @@ bool grd_triangular_solve_check(const grd_tensor *b, const grd_tensor *a)
             return grd_raise(GRD_ERROR_RUNTIME,
                              "torch.triangular_solve: Expected %s to have at least 2 dimensions, but it has %d dimensions instead",
                              i == 0 ? "b" : "A", (int)both[i]->ndim);
-    if (!grd_check_square(a, ""))
-        return false;
-    return grd_size_from_end(b, 2) == grd_size_from_end(a, 1) ||
-           grd_raise(GRD_ERROR_RUNTIME,
-                     "Incompatible matrix sizes for triangular_solve: each A matrix is %lld by %lld but each b matrix is %lld by %lld",
-                     (long long)grd_size_from_end(a, 2), (long long)grd_size_from_end(a, 1), (long long)grd_size_from_end(b, 2),
-                     (long long)grd_size_from_end(b, 1));
+    return check_equation(a, b, "triangular_solve");
 }

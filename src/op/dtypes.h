@@ -10,7 +10,7 @@ static inline enum grd_category grd_category_of(grd_dtype dtype)
     return (enum grd_category)grd_dtype_table[dtype].category;
 }
 
-/* The contents of a dtype: the C++ type that PyTorch's errors name, significant bits (of integers those beside the sign), and the largest number. Of dtypes
+/* The name of the C++ type that PyTorch's errors use, the significant bits (for integers without the sign), and the largest number, for dtypes
  * that have arithmetic. */
 struct grd_limits {
     const char *type;
@@ -18,9 +18,9 @@ struct grd_limits {
     double largest;
 };
 extern const struct grd_limits grd_limits[GRD_DTYPE_COUNT];
-/* The distance from 1 to the next number. */
+/* Returns the distance from 1 to the next number. */
 double grd_dtype_epsilon(grd_dtype dtype);
-/* The integers that an integral dtype holds, or that a floating one reaches, as far as int64 does. */
+/* Writes the range of integers that an integral dtype holds, or that a floating dtype reaches, clipped to int64. */
 void grd_int64_bounds(grd_dtype dtype, int64_t *ret_low, int64_t *ret_high);
 static inline bool grd_dtype_is_integral(grd_dtype dtype) /* or bool */
 {
@@ -42,13 +42,13 @@ static inline grd_scalar grd_truncated(grd_scalar s)
     return grd_int(grd_scalar_int64(s));
 }
 
-/* Floating and complex dtypes stay, bool and integers become the default float: the result of mean, softmax of integers, … */
+/* Returns floating and complex dtypes as they are, and the default float for bool and integers: the dtype of mean, softmax, … of integers. */
 static inline grd_dtype grd_dtype_to_float(grd_dtype dtype)
 {
     return grd_dtype_is_inexact(dtype) ? dtype : grd_default_dtype();
 }
 
-/* A number as a floating dtype holds it. */
+/* Returns the number rounded to a floating dtype. */
 double grd_rounded_to(double x, grd_dtype dtype);
 
 #endif

@@ -1,5 +1,5 @@
-/* Eigenvalues and singular values: checks, results, the choice between kernels and LAPACK, and the loop over the matrices of a batch. Algorithms are in
- * kernel/cpu/jacobi.c and in LAPACK (lapack_eigh_svd.c). Schema: schema/spectral.toml.
+/* Eigenvalues and singular values: checks, results, the choice between kernels and LAPACK, and the loop over the matrices of a batch. Algorithms
+ * are in kernel/cpu/jacobi.c and in LAPACK (lapack_eigh_svd.c). Schema: schema/spectral.toml.
  *
  * Invariant: each matrix is computed by itself, so the bits do not depend on the number of threads. */
 #include "kernel/spectral.h"
@@ -66,7 +66,8 @@ static bool is_for_lanes(const struct job *job)
     return side <= GRD_LANES_SIDE && (side <= SIDE_ALONE || job->count >= FEW);
 }
 
-/* Not nothing, nor so many elements, which an expanded tensor may have, that what LAPACK needs for them is no number. */
+/* True unless there is nothing to compute, or the matrices have so many elements (as expanded tensors may) that the size of LAPACK's workspace
+ * overflows. */
 static bool is_for_lapack(const struct job *job)
 {
     return job->least > 0 && (double)job->least * (double)job->largest < 0x1p58;
@@ -144,7 +145,7 @@ static bool check_kernel(const grd_tensor *A, const char *kernel)
 
 /* ---- Hermitian matrices ---------------------------------------------------------------------------------------------------------------- */
 
-/* The work on the matrices from `index` on. */
+/* Returns the work on the matrices from `index` on. */
 static struct grd_eigh eigh_at(const struct grd_plan *p, int64_t index)
 {
     const struct job *job = job_of(p);
@@ -349,7 +350,8 @@ grd_dims grd_square_sizes(grd_dims sizes, int64_t dim)
     return grd_dims_from(square, square != NULL ? sizes.n : 0);
 }
 
-/* Vectors are specified up to a phase: the derivative along it, which is what stands on the diagonal of the products of vectors and their gradients, must be 0. */
+/* RuntimeError: the gradient depends on the phase of the eigenvectors or singular vectors, which is arbitrary. Then the diagonal of the products
+ * of vectors and their gradients is not 0. */
 grd_tensor *op_hidden_phase_checked(grd_tensor *self, const char *function)
 {
     double least = 0, largest = 0;

@@ -1,7 +1,8 @@
-/* einsum: sums of products written with a letter for each dimension. A composite over views, products of matrices and sums. Schema: schema/arrange.toml.
+/* einsum: sums of products written with a letter for each dimension. A composite over views, products of matrices and sums. Schema:
+ * schema/arrange.toml.
  *
- * Every operand is brought to one dimension for each label of the equation, in one order: those of the output, then those that are summed.
- * Then operands are multiplied one after the other; a label is summed with the last operand that has it. */
+ * Every operand is brought to one dimension for each label of the equation, in one order: those of the output, then those that are summed. Then
+ * operands are multiplied one after the other; a label is summed with the last operand that has it. */
 #include <ctype.h>
 #include <string.h>
 
@@ -42,7 +43,7 @@ static char letter_of(int label)
 
 /* ---- Reading ------------------------------------------------------------------------------------------------------------------------ */
 
-/* `text` is a part of the equation. */
+/* Reads a term from `text`, which is a part of the equation. */
 static bool read_term(const char *equation, const char *text, size_t length, struct term *term)
 {
     for (size_t i = 0; i < length; i++) {
@@ -94,7 +95,7 @@ static bool read_equation(const char *text, int64_t operands, struct equation *e
 
 /* ---- Labels of dimensions ------------------------------------------------------------------------------------------------------------- */
 
-/* The label of every dimension of an operand. */
+/* Writes the label of every dimension of an operand. */
 static bool label_dimensions(struct equation *e, int64_t operand, const grd_tensor *t, int *ret_labels)
 {
     const struct term *term = &e->inputs[operand];
@@ -148,7 +149,7 @@ static void place_ellipsis(struct equation *e)
         place_next(e, (int)(LETTERS + k));
 }
 
-/* Labels of the output, in its order; without an output the ellipsis and then the letters that occur once. */
+/* Orders the labels of the output; without "->" these are the ellipsis and then the letters that occur once. */
 static bool place_output(struct equation *e)
 {
     for (int i = 0; i < e->output.n; i++) {
@@ -180,7 +181,8 @@ static bool place_output(struct equation *e)
 
 /* ---- Operands ------------------------------------------------------------------------------------------------------------------------- */
 
-/* A view of an operand with a dimension for each place, of size 1 where it has no such label; repeated labels become a diagonal. */
+/* Returns a view of an operand with one dimension per label of the equation, of size 1 where the operand has no such label; repeated labels become
+ * a diagonal. */
 static grd_tensor *aligned(const struct equation *e, int64_t operand, grd_tensor *t, int *labels)
 {
     int n = (int)t->ndim;
@@ -230,7 +232,7 @@ static void add_dim(struct pair *p, enum part part, int64_t dim, int64_t size)
     p->size[part] *= size;
 }
 
-/* t as a batch of matrices whose rows and columns are the given parts. */
+/* Returns `t` as a batch of matrices whose rows and columns are the given parts. */
 static grd_tensor *as_matrices(const struct pair *p, grd_tensor *t, enum part rows, enum part columns)
 {
     const enum part parts[] = {BATCH, rows, columns}, absent = rows == LEFT || columns == LEFT ? RIGHT : LEFT;
@@ -243,7 +245,7 @@ static grd_tensor *as_matrices(const struct pair *p, grd_tensor *t, enum part ro
     return grd_reshape(grd_permute(t, grd_dims_from(order, n)), grd_dims(p->size[BATCH], p->size[rows], p->size[columns]));
 }
 
-/* The sum over a bit set of dimensions, which stay with size 1. */
+/* Returns the sum over a bit set of dimensions, which stay with size 1. */
 static grd_tensor *sum_bits(grd_tensor *t, uint64_t bits)
 {
     int64_t dims[GRD_MAX_DIMS], n = 0;
@@ -252,7 +254,7 @@ static grd_tensor *sum_bits(grd_tensor *t, uint64_t bits)
     return n > 0 ? grd_sum(t, .dim = grd_dims_from(dims, n), .keepdim = true) : t;
 }
 
-/* The sum of a * b over the dimensions of `summed`, which stay with size 1. */
+/* Returns the sum of a * b over the dimensions of `summed`, which stay with size 1. */
 static grd_tensor *sum_of_product(grd_tensor *a, grd_tensor *b, uint64_t summed)
 {
     struct pair p = {.size = {1, 1, 1, 1}};
@@ -285,7 +287,7 @@ static grd_tensor *sum_of_product(grd_tensor *a, grd_tensor *b, uint64_t summed)
     return grd_pending() ? grd_failed : grd_permute(grd_reshape(product, grd_dims_from(sizes, n)), grd_dims_from(order, n));
 }
 
-/* Bit set of the dimensions that are summed with this operand: no later one has their label. */
+/* Returns the bit set of the dimensions that are summed with this operand, since no later one has their label. */
 static uint64_t ending_with(const struct equation *e, int operand)
 {
     uint64_t ending = 0;

@@ -2,7 +2,7 @@
  *
  * Three ways, from narrow to wide, with the same result, bit for bit:
  *     shortcut   small contiguous operands of one dtype and shape: the kernel is called
- *     flat       operands that are one run of elements, or one element in the place of all: its stride is 0
+ *     contiguous contiguous operands of one dtype and shape, or one element that is broadcast with a stride of 0
  *     general    all others, out= of any kind, errors, meta: planned and run by the iterator
  * The first two return NULL where they do not apply, having done nothing. With GRADUS_SHORTCUTS=off there is the third alone.
  * Invariant: a missing kernel and a zero divisor are found before anything is allocated, resized or written. */
@@ -36,7 +36,8 @@ static inline const struct grd_map_kernel *kernel_of(const struct grd_elementwis
     return row != NULL && row[op->kernel].block != NULL ? &row[op->kernel] : NULL;
 }
 
-/* How the operator is computed for a dtype; the kernel is NULL where it is not. What has no kernel of a half type is computed by that of grd_computed_dtype. */
+/* Returns how the operator is computed for a dtype; its kernel is NULL if it is not. A half type without a kernel of its own is computed in
+ * grd_computed_dtype. */
 static inline struct grd_map map_for(const struct grd_elementwise *op, grd_dtype dtype, const grd_scalar *params)
 {
     const struct grd_map_kernel *const kernel = kernel_of(op, dtype);
@@ -55,7 +56,7 @@ static bool refuse(const struct grd_elementwise *op, grd_dtype dtype)
     return grd_raise_no_kernel(op->name, dtype);
 }
 
-/* True if a divisor has a zero once it is of the dtype that is computed in. */
+/* True if a divisor has a zero after its conversion to the dtype that is computed in. */
 static bool has_zero(const grd_tensor *t, grd_dtype compute)
 {
     if (t->ndim == 0) {
@@ -73,7 +74,7 @@ static bool has_zero(const grd_tensor *t, grd_dtype compute)
     return atomic_load_explicit(&found, memory_order_relaxed);
 }
 
-/* The check between plan and run: it reads data. */
+/* RuntimeError: an integer divisor has a zero. It reads data, so it comes between plan and run. */
 static bool check_divisor(const struct grd_elementwise *op, const struct grd_iter *it, const grd_tensor *divisor)
 {
     if (!op->divides || grd_category_of(it->compute) != GRD_CATEGORY_INTEGER || it->numel == 0 || it->device.type == GRD_DEVICE_META)
@@ -83,8 +84,8 @@ static bool check_divisor(const struct grd_elementwise *op, const struct grd_ite
 
 /* ---- Shortcut -------------------------------------------------------------------------------------------------------------------- */
 
-/* On the cpu, no plain number, contiguous and, where asked, canonical. */
-static inline bool is_plain(const grd_tensor *t, unsigned flags)
+/* True if `t` is on the cpu, has the flags, and is not a wrapped number. */
+static inline bool is_cpu_tensor(const grd_tensor *t, unsigned flags)
 {
     return (t->traits & (GRD_TRAITS_DEVICE_TYPE | grd_traits_flags(flags | GRD_FLAG_NUMBER))) ==
            grd_traits(0, 0, (grd_device){GRD_DEVICE_CPU, 0}, flags, 0);
@@ -98,20 +99,20 @@ static inline bool same_sizes(const grd_tensor *a, const grd_tensor *b)
     return true;
 }
 
-/* Of one dtype and shape, and plain when the other is. */
-static inline bool are_alike(const grd_tensor *a, const grd_tensor *b)
+/* True if a and b have one dtype, device and shape, and agree in being contiguous and in being wrapped numbers. */
+static inline bool have_same_kind(const grd_tensor *a, const grd_tensor *b)
 {
     const uint64_t looked_at = GRD_TRAITS_KIND | grd_traits_flags(GRD_FLAG_CONTIGUOUS | GRD_FLAG_NUMBER);
     return ((a->traits ^ b->traits) & looked_at) == 0 && same_sizes(a, b);
 }
 
-/* True where a kernel is all there is to do: no divisor is looked at. */
+/* True if no divisor has to be checked for zeros, so that a call of the kernel is all there is to do. */
 static inline bool is_direct(const struct grd_elementwise *op, const grd_tensor *like)
 {
     return !(op->divides && grd_category_of(like->dtype) == GRD_CATEGORY_INTEGER);
 }
 
-/* A result for operands like this one, which is plain and canonical; NULL when it is not small. */
+/* Returns a result for operands like `like`, which is contiguous and canonical; NULL if it is not small. */
 GRD_INLINE grd_tensor *small_result(const struct grd_elementwise *op, const grd_tensor *like)
 {
     const unsigned flags = GRD_FLAG_CONTIGUOUS | GRD_FLAG_CANONICAL | GRD_FLAG_CHANNELS_LAST;
@@ -127,7 +128,7 @@ GRD_INLINE grd_tensor *small_result(const struct grd_elementwise *op, const grd_
     return result;
 }
 
-/* Runs the kernel of a row on inputs that are alike. */
+/* Runs the kernel of a row on contiguous inputs of one dtype and shape. */
 GRD_INLINE grd_tensor *run_shortcut(const struct grd_elementwise *op, const struct grd_map_kernel *row, const grd_tensor *x,
                                     const grd_tensor *y, const grd_tensor *z, const void *params)
 {
@@ -140,14 +141,15 @@ GRD_INLINE grd_tensor *run_shortcut(const struct grd_elementwise *op, const stru
 
 /* ---- Numbers beside half types --------------------------------------------------------------------------------------------------- */
 
-/* True if `t` is a number for a tensor of a half type; beside one tensor, a zero-dimensional one of another dtype is a number, too. */
+/* True if `t` counts as a number for a tensor of a half type: a wrapped number or, beside a single tensor, a zero-dimensional one of another
+ * dtype. */
 static bool counts_as_number(const grd_tensor *t, const grd_tensor *half, int tensors)
 {
     const bool counts = grd_has(t, GRD_FLAG_NUMBER) || (tensors == 1 && t->ndim == 0 && half->ndim > 0 && t->dtype != half->dtype);
     return counts && t->device == GRD_DEVICE_CPU && t->data != NULL && grd_category_of((grd_dtype)t->dtype) <= GRD_CATEGORY_FLOAT;
 }
 
-/* The number is not rounded to a real half type, as in PyTorch: it is a parameter of another kernel. NULL for any other call. */
+/* Runs the kernel that takes one operand as a number, which as in PyTorch is not rounded to a real half type. NULL: does not apply. */
 static grd_tensor *run_by_number(const struct grd_elementwise *op, grd_tensor *out, grd_tensor *const *inputs)
 {
     const bool first = op->commutes && grd_has(inputs[0], GRD_FLAG_NUMBER);
@@ -164,7 +166,7 @@ static grd_tensor *run_by_number(const struct grd_elementwise *op, grd_tensor *o
 
 /* ---- Flat ------------------------------------------------------------------------------------------------------------------------ */
 
-struct flat {
+struct run {
     struct grd_map map;
     char *data[1 + MAX_INPUTS];
     int64_t strides[1 + MAX_INPUTS];
@@ -176,15 +178,15 @@ struct flat {
 
 static void run_piece(int64_t begin, int64_t end, void *context)
 {
-    const struct flat *flat = context;
+    const struct run *run = context;
     char *at[1 + MAX_INPUTS];
-    for (int i = 0; i < flat->noperands; i++)
-        at[i] = flat->data[i] + begin * flat->strides[i];
-    grd_map(end - begin, at, flat->strides, &flat->map);
+    for (int i = 0; i < run->noperands; i++)
+        at[i] = run->data[i] + begin * run->strides[i];
+    grd_map(end - begin, at, run->strides, &run->map);
 }
 
-/* True if `t` is one element of like's dtype, broadcast to its shape, e.g. the gradient of sum(), and its strides do not change the order of dimensions of a result
- * like `like`: Note [Strides of results] in iter.c. */
+/* True if `t` is one element of like's dtype, broadcast to its shape, e.g. the gradient of sum(), and its strides do not change the order of
+ * dimensions of a result like `like`: Note [Strides of results] in iter.c. */
 static inline bool is_expanded(const grd_tensor *t, const grd_tensor *like)
 {
     if (((t->traits ^ like->traits) & (GRD_TRAITS_DTYPE | GRD_TRAITS_DEVICE)) != 0)
@@ -203,7 +205,7 @@ static inline bool is_expanded(const grd_tensor *t, const grd_tensor *like)
     return with_stride <= 1;
 }
 
-/* True if a plain number leaves the dtype as it is; then it is written to `ret_element` as one. */
+/* True if a wrapped number leaves the dtype as it is; then it is written to `ret_element` as one. */
 static bool number_fits(const struct grd_elementwise *op, const grd_tensor *number, grd_dtype dtype, void *ret_element)
 {
     enum grd_category category = grd_category_of(dtype);
@@ -217,88 +219,88 @@ static bool number_fits(const struct grd_elementwise *op, const grd_tensor *numb
     return true;
 }
 
-/* Sets an operand from an input: one like `like`, a plain number, or one element expanded. False when it is none of these. */
-static bool flatten(const struct grd_elementwise *op, const grd_tensor *t, const grd_tensor *like, struct flat *flat, int operand)
+/* Sets an operand from an input: one of the kind of `like`, a wrapped number, or one element expanded. False when it is none of these. */
+static bool set_operand(const struct grd_elementwise *op, const grd_tensor *t, const grd_tensor *like, struct run *run, int operand)
 {
-    flat->data[operand] = t->data;
-    flat->strides[operand] = like->itemsize;
-    if (t == like || are_alike(t, like)) {
-        flat->canonical &= grd_has(t, GRD_FLAG_CANONICAL);
+    run->data[operand] = t->data;
+    run->strides[operand] = like->itemsize;
+    if (t == like || have_same_kind(t, like)) {
+        run->canonical &= grd_has(t, GRD_FLAG_CANONICAL);
         return true;
     }
-    flat->expanded = true;
-    flat->strides[operand] = 0;
+    run->expanded = true;
+    run->strides[operand] = 0;
     if (!grd_has(t, GRD_FLAG_NUMBER))
         return is_expanded(t, like);
-    flat->data[operand] = (char *)flat->numbers[operand - 1];
-    return number_fits(op, t, like->dtype, flat->data[operand]);
+    run->data[operand] = (char *)run->numbers[operand - 1];
+    return number_fits(op, t, like->dtype, run->data[operand]);
 }
 
-/* A mask: bool, and of the shape of the others. */
-static bool flatten_mask(const grd_tensor *mask, const grd_tensor *like, struct flat *flat)
+/* Sets the first operand from a mask, which must be bool and have the shape of `like`. */
+static bool set_mask(const grd_tensor *mask, const grd_tensor *like, struct run *run)
 {
-    flat->data[1] = mask->data;
-    flat->strides[1] = 1;
-    flat->canonical = grd_has(mask, GRD_FLAG_CANONICAL);
-    return mask->dtype == GRD_BOOL && is_plain(mask, GRD_FLAG_CONTIGUOUS) && mask->ndim == like->ndim && same_sizes(mask, like);
+    run->data[1] = mask->data;
+    run->strides[1] = 1;
+    run->canonical = grd_has(mask, GRD_FLAG_CANONICAL);
+    return mask->dtype == GRD_BOOL && is_cpu_tensor(mask, GRD_FLAG_CONTIGUOUS) && mask->ndim == like->ndim && same_sizes(mask, like);
 }
 
-/* True if `out` may be written as it is: alike, and no input reads its memory in another order. */
-static bool takes_flat(const struct grd_elementwise *op, const grd_tensor *out, grd_dtype dtype, const grd_tensor *like,
-                       grd_tensor *const *inputs, const struct flat *flat)
+/* True if `out` may be written as it is: it has the kind of `like`, and no input reads its memory in another order. */
+static bool can_write(const struct grd_elementwise *op, const grd_tensor *out, grd_dtype dtype, const grd_tensor *like,
+                      grd_tensor *const *inputs, const struct run *run)
 {
-    if (out->dtype != dtype || !is_plain(out, GRD_FLAG_CONTIGUOUS) || out->ndim != like->ndim || !same_sizes(out, like) ||
+    if (out->dtype != dtype || !is_cpu_tensor(out, GRD_FLAG_CONTIGUOUS) || out->ndim != like->ndim || !same_sizes(out, like) ||
         out->storage->release != NULL)
         return false;
     for (int i = 0; i < op->inputs; i++)
-        if (inputs[i]->storage == out->storage && (inputs[i]->data != out->data || flat->strides[i + 1] != out->itemsize))
+        if (inputs[i]->storage == out->storage && (inputs[i]->data != out->data || run->strides[i + 1] != out->itemsize))
             return false;
     return true;
 }
 
-/* A new result. It is contiguous when all inputs have its shape, or beside one element the others are canonical; otherwise NULL. */
-static grd_tensor *flat_result(const struct grd_elementwise *op, grd_dtype dtype, const grd_tensor *like, const struct flat *flat)
+/* Returns a new contiguous result; NULL if it would not be contiguous: one input is a broadcast element and the others are not canonical. */
+static grd_tensor *new_result(const struct grd_elementwise *op, grd_dtype dtype, const grd_tensor *like, const struct run *run)
 {
-    if (flat->expanded && !flat->canonical)
+    if (run->expanded && !run->canonical)
         return NULL;
     grd_tensor *result = grd_has(like, GRD_FLAG_CANONICAL) ? small_result(op, like) : NULL;
     return GRD_LIKELY(result != NULL) ? result : grd_new(grd_dims_from(like->sizes, like->ndim), dtype, grd_device_of(like));
 }
 
-static grd_tensor *run_flat(const struct grd_elementwise *op, grd_tensor *out, grd_tensor *const *inputs, const grd_scalar *params)
+static grd_tensor *run_contiguous(const struct grd_elementwise *op, grd_tensor *out, grd_tensor *const *inputs, const grd_scalar *params)
 {
     const grd_tensor *like = inputs[op->mask];
-    for (int i = op->mask + 1; i < op->inputs && !is_plain(like, GRD_FLAG_CONTIGUOUS); i++)
+    for (int i = op->mask + 1; i < op->inputs && !is_cpu_tensor(like, GRD_FLAG_CONTIGUOUS); i++)
         like = inputs[i];
-    if (!is_plain(like, GRD_FLAG_CONTIGUOUS))
+    if (!is_cpu_tensor(like, GRD_FLAG_CONTIGUOUS))
         return NULL;
-    struct flat flat;
-    flat.expanded = false;
-    flat.canonical = true;
-    flat.map = map_for(op, (grd_dtype)like->dtype, params);
-    if (flat.map.kernel == NULL || !is_direct(op, like) || (op->mask && !flatten_mask(inputs[0], like, &flat)))
+    struct run run;
+    run.expanded = false;
+    run.canonical = true;
+    run.map = map_for(op, (grd_dtype)like->dtype, params);
+    if (run.map.kernel == NULL || !is_direct(op, like) || (op->mask && !set_mask(inputs[0], like, &run)))
         return NULL;
     for (int i = op->mask; i < op->inputs; i++)
-        if (!flatten(op, inputs[i], like, &flat, i + 1))
+        if (!set_operand(op, inputs[i], like, &run, i + 1))
             return NULL;
     const grd_dtype dtype = grd_gives_bool(op->rule) ? GRD_BOOL : (grd_dtype)like->dtype;
-    if (out != NULL && !takes_flat(op, out, dtype, like, inputs, &flat))
+    if (out != NULL && !can_write(op, out, dtype, like, inputs, &run))
         return NULL;
-    grd_tensor *const result = out != NULL ? out : flat_result(op, dtype, like, &flat);
+    grd_tensor *const result = out != NULL ? out : new_result(op, dtype, like, &run);
     if (result == NULL || grd_is_failed(result))
         return result;
-    flat.noperands = 1 + op->inputs;
-    flat.data[0] = result->data;
-    flat.strides[0] = result->itemsize;
+    run.noperands = 1 + op->inputs;
+    run.data[0] = result->data;
+    run.strides[0] = result->itemsize;
     if (GRD_LIKELY(result->numel <= GRD_ITER_GRAIN)) {
-        grd_map(result->numel, flat.data, flat.strides, &flat.map);
+        grd_map(result->numel, run.data, run.strides, &run.map);
         return result;
     }
     int64_t bytes = 0;
-    for (int i = 0; i < flat.noperands; i++)
-        bytes += result->numel * flat.strides[i];
-    flat.map.stores = grd_stores_for(bytes, flat.noperands, flat.data);
-    grd_parallel_for(0, result->numel, grd_iter_grain(result->numel), run_piece, &flat);
+    for (int i = 0; i < run.noperands; i++)
+        bytes += result->numel * run.strides[i];
+    run.map.stores = grd_stores_for(bytes, run.noperands, run.data);
+    grd_parallel_for(0, result->numel, grd_iter_grain(result->numel), run_piece, &run);
     return result;
 }
 
@@ -320,7 +322,7 @@ static __attribute__((noinline)) grd_tensor *run_general(grd_tensor *out, grd_te
     struct grd_planned planned;
     grd_tensor *result = grd_pending() ? grd_failed : op->number != NULL ? run_by_number(op, out, spec.inputs) : NULL;
     if (result == NULL && grd_shortcuts)
-        result = run_flat(op, out, spec.inputs, params);
+        result = run_contiguous(op, out, spec.inputs, params);
     if (result != NULL)
         return result;
     if (!check_mask(op, x) || !grd_iter_plan(&it, &planned, &spec))
@@ -337,7 +339,7 @@ static __attribute__((noinline)) grd_tensor *run_general(grd_tensor *out, grd_te
 grd_tensor *grd_op_unary(grd_tensor *out, grd_tensor *x, const struct grd_elementwise *op, const grd_scalar *params)
 {
     grd_tensor *result = NULL;
-    if (GRD_LIKELY(out == NULL && is_plain(x, GRD_FLAG_CONTIGUOUS | GRD_FLAG_CANONICAL)))
+    if (GRD_LIKELY(out == NULL && is_cpu_tensor(x, GRD_FLAG_CONTIGUOUS | GRD_FLAG_CANONICAL)))
         result = run_shortcut(op, grd_kernels->unary[x->dtype], x, x, x, params);
     return GRD_LIKELY(result != NULL) ? result : run_general(out, x, NULL, NULL, op, params);
 }
@@ -345,7 +347,7 @@ grd_tensor *grd_op_unary(grd_tensor *out, grd_tensor *x, const struct grd_elemen
 grd_tensor *grd_op_binary(grd_tensor *out, grd_tensor *x, grd_tensor *y, const struct grd_elementwise *op, const grd_scalar *params)
 {
     grd_tensor *result = NULL;
-    if (GRD_LIKELY(out == NULL && is_plain(x, GRD_FLAG_CONTIGUOUS | GRD_FLAG_CANONICAL) && are_alike(x, y)))
+    if (GRD_LIKELY(out == NULL && is_cpu_tensor(x, GRD_FLAG_CONTIGUOUS | GRD_FLAG_CANONICAL) && have_same_kind(x, y)))
         result = run_shortcut(op, grd_kernels->binary[x->dtype], x, y, y, params);
     return GRD_LIKELY(result != NULL) ? result : run_general(out, x, y, NULL, op, params);
 }
@@ -354,7 +356,8 @@ grd_tensor *grd_op_ternary(grd_tensor *out, grd_tensor *x, grd_tensor *y, grd_te
                            const grd_scalar *params)
 {
     grd_tensor *result = NULL;
-    if (out == NULL && is_plain(x, GRD_FLAG_CONTIGUOUS | GRD_FLAG_CANONICAL) && are_alike(x, y) && are_alike(x, z) && !op->mask)
+    if (out == NULL && is_cpu_tensor(x, GRD_FLAG_CONTIGUOUS | GRD_FLAG_CANONICAL) && have_same_kind(x, y) && have_same_kind(x, z) &&
+        !op->mask)
         result = run_shortcut(op, grd_kernels->ternary[x->dtype], x, y, z, params);
     return result != NULL ? result : run_general(out, x, y, z, op, params);
 }
@@ -362,8 +365,8 @@ grd_tensor *grd_op_ternary(grd_tensor *out, grd_tensor *x, grd_tensor *y, grd_te
 grd_tensor *grd_op_gradient(grd_tensor *x, grd_tensor *y, grd_tensor *z, const struct grd_elementwise *op, const grd_scalar *params)
 {
     const grd_keyset keys = grd_keys_read(x) | grd_keys_read(y) | (z != NULL ? grd_keys_read(z) : 0);
-    const bool alike = y->dtype == x->dtype && (z == NULL || z->dtype == x->dtype);
-    if (!grd_accelerations || grd_top_key(grd_active_keys(keys)) > GRD_KEY_META || !alike ||
+    const bool same_dtype = y->dtype == x->dtype && (z == NULL || z->dtype == x->dtype);
+    if (!grd_accelerations || grd_top_key(grd_active_keys(keys)) > GRD_KEY_META || !same_dtype ||
         grd_category_of((grd_dtype)x->dtype) != GRD_CATEGORY_FLOAT || map_for(op, (grd_dtype)x->dtype, params).kernel == NULL)
         return NULL;
     return run_general(NULL, x, y, z, op, params);

@@ -10,7 +10,7 @@
 #include "core/tensor.h"
 #include "kernel/table.h"
 
-/* Where PyTorch says more than that there is no kernel: `refuse` in the schema. */
+/* An error that PyTorch raises instead of the usual one for a missing kernel: `refuse` in the schema. */
 struct grd_refusal {
     uint8_t category; /* grd_category: for dtypes of it */
     grd_error_code code;
@@ -38,8 +38,8 @@ grd_tensor *grd_op_binary(grd_tensor *out, grd_tensor *x, grd_tensor *y, const s
 grd_tensor *grd_op_ternary(grd_tensor *out, grd_tensor *x, grd_tensor *y, grd_tensor *z, const struct grd_elementwise *op,
                            const grd_scalar *params);
 
-/* The gradient that a kernel computes in one loop; `z` may be NULL. NULL where its formula must do it: calls of operators would be recorded or are not those of plain
- * tensors, or the inputs are not tensors of one floating dtype. */
+/* Returns the gradient that a kernel computes in one loop; `z` may be NULL. NULL if its formula must compute it: the calls would be recorded, a
+ * subclass or mode would see them, or the inputs are not tensors of one floating dtype. */
 grd_tensor *grd_op_gradient(grd_tensor *x, grd_tensor *y, grd_tensor *z, const struct grd_elementwise *op, const grd_scalar *params);
 
 #endif

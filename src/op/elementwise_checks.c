@@ -43,7 +43,7 @@ grd_scalar grd_scalar_negated(grd_scalar s)
     return s;
 }
 
-/* False, with an error pending, where the dtype cannot hold the number. */
+/* False, with an error pending, if the dtype cannot hold the number. */
 static bool fits(grd_scalar number, grd_dtype dtype)
 {
     char element[16];
@@ -104,7 +104,7 @@ bool grd_check_power(grd_tensor *self, grd_tensor *exponent)
     return !grd_pending() && (!grd_dtype_is_integral(dtype) || fits(power, dtype));
 }
 
-double grd_plain_power(grd_tensor *self, grd_tensor *exponent)
+double grd_number_power(grd_tensor *self, grd_tensor *exponent)
 {
     if (!grd_is_real_number(exponent) || promoted(self, exponent) != (grd_dtype)self->dtype)
         return NAN;

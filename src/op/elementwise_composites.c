@@ -138,7 +138,8 @@ grd_tensor *op_round_decimals(grd_tensor *out, grd_tensor *self, int64_t decimal
 
 /* ---- Sums of exponentials -------------------------------------------------------------------------------------------------------- */
 
-/* log(e^x + e^y) = x + log(1 + e^(y - x)) with x the one with the larger real part. Equal infinities have no difference. */
+/* Returns log(e^x + e^y) = x + log(1 + e^(y - x)), where x is the operand with the larger real part. Equal infinities are treated apart, since
+ * their difference is NaN. */
 static grd_tensor *log_sum(grd_tensor *self, grd_tensor *other, double base_log)
 {
     const bool is_complex = grd_dtype_is_complex((grd_dtype)self->dtype) || grd_dtype_is_complex((grd_dtype)other->dtype);
@@ -150,7 +151,7 @@ static grd_tensor *log_sum(grd_tensor *self, grd_tensor *other, double base_log)
     return is_complex ? sum : grd_where(grd_isnan(self), self, grd_where(grd_isnan(other), other, sum));
 }
 
-/* log_sum with half types computed in a wider dtype, and the strides of an elementwise result. */
+/* Returns log_sum with half types computed in a wider dtype, and the strides of an elementwise result. */
 static grd_tensor *finished_log_sum(grd_tensor *self, grd_tensor *other, double base_log)
 {
     const grd_dtype dtype = grd_result_type((grd_tensor *const[]){self, other}, 2);
@@ -206,7 +207,7 @@ grd_tensor *op_deg2rad(grd_tensor *out, grd_tensor *self)
     return times(out, self, 0.017453292519943295769, "deg2rad");
 }
 
-/* Also of -0 and of NaN. */
+/* True for -0 and for NaN with a sign, too. */
 grd_tensor *op_signbit(grd_tensor *out, grd_tensor *self)
 {
     grd_tensor *set = grd_lt_scalar(grd_copysign(grd_number(grd_int(1)), self), grd_int(0));

@@ -1,6 +1,6 @@
-/* Tensors indexed by numbers of classes: rows of a table (embedding) and rows of the identity (one_hot).
+/* Embeddings: embedding (rows of a table) and one_hot (rows of the identity).
  *
- * Invariants: every number is checked before anything is written; gradients of a row are added in the order of the indices. */
+ * Invariants: every index is checked before anything is written; gradients of a row are added in the order of the indices. */
 #include <string.h>
 
 #include "gen/binary_kernels.h"
@@ -28,7 +28,7 @@ static bool check_embedding(grd_dims weight, const grd_tensor *indices)
                      grd_dtype_name(indices->dtype));
 }
 
-/* in[1], the indices, name rows of a table that has as many as the plan says. */
+/* IndexError: in[1], the indices, names a row that the table does not have. */
 bool check_table_rows(struct grd_plan *p)
 {
     const grd_tensor *index = p->in[1];
@@ -54,7 +54,7 @@ bool plan_embedding(struct grd_plan *p, grd_tensor *weight, grd_tensor *indices,
            grd_plan_result(p, grd_dims_from(sizes, (int64_t)indices->ndim + 1), (grd_dtype)weight->dtype);
 }
 
-/* The loops over rows of `table`, on the side `named`, that in[1] names, and over those of a contiguous list. */
+/* Returns the loops over the rows of `table` that in[1] names, as operand `named`, and over those of a contiguous list. */
 static struct grd_indexed rows_of(const struct grd_plan *p, const grd_tensor *table, int named, char *list)
 {
     const grd_tensor *index = p->in[1];
@@ -93,7 +93,7 @@ bool plan_hidden_embedding_backward(struct grd_plan *p, grd_tensor *grad, grd_di
            grd_plan_computed_in(p, dtype);
 }
 
-/* Divides every row by how often it is named, at least once: a number that is counted in scratch and then converted beside. */
+/* Divides every row by the number of times it is named, at least 1. The counts are in scratch, followed by their conversion. */
 static void divide_rows(const struct grd_plan *p)
 {
     const grd_tensor *t = p->results[0], *index = p->in[1];

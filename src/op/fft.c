@@ -1,5 +1,5 @@
-/* torch._fft_c2c, _fft_r2c and _fft_c2r: checks, strides and scratch memory, and the passes over all lines along each dimension. How a line is transformed is in
- * op/fft_passes.c; the functions of torch.fft are formulas over these three. Schema: schema/fft.toml.
+/* torch._fft_c2c, _fft_r2c and _fft_c2r: checks, strides and scratch memory, and the passes over all lines along each dimension. How a line is
+ * transformed is in op/fft_passes.c; the functions of torch.fft are formulas over these three. Schema: schema/fft.toml.
  *
  * Invariant: what a line becomes depends on its length and dtype, not on the lines beside it or their strides, nor on the number of threads. */
 #include <math.h>
@@ -34,7 +34,7 @@ enum direction {
     FROM_HALF   /* elements up to n / 2 to real numbers */
 };
 
-/* Transforms of all lines along one dimension. */
+/* The transforms of all lines along one dimension. */
 struct step {
     grd_tensor *from, *to;
     enum direction direction;
@@ -48,7 +48,7 @@ struct step {
     int64_t piece_bytes;
 };
 
-/* What the plan has understood. The last dim is that of real numbers. */
+/* What the plan has found out. The last of `dims` is the one whose elements are real numbers, if any. */
 struct request {
     enum direction direction;
     bool is_inverse;
@@ -68,7 +68,7 @@ struct layout {
     int64_t sizes[GRD_MAX_DIMS], strides[GRD_MAX_DIMS];
 };
 
-/* Larger strides first, dims with equal ones in their order. */
+/* Sorts dims by falling stride; dims with equal strides keep their order. */
 static void sort_by_stride(const int64_t *strides, uint8_t *dims, int n)
 {
     for (int i = 1; i < n; i++)
@@ -79,8 +79,8 @@ static void sort_by_stride(const int64_t *strides, uint8_t *dims, int n)
         }
 }
 
-/* The strides that PyTorch gives a result of transforms along `dims`: those dims innermost, the others outside in the order of their strides. `layout` becomes that of the result, whose
- * last dim has n elements. */
+/* The strides that PyTorch gives a result of transforms along `dims`: those dims innermost, the others outside in the order of their strides.
+ * `layout` becomes that of the result, whose last dim has n elements. */
 static void lay_out(struct layout *layout, int ndim, const uint8_t *dims, int n, int64_t last)
 {
     uint8_t order[GRD_MAX_DIMS];
@@ -122,7 +122,7 @@ static bool read_dims(struct request *r, const grd_tensor *self, grd_dims dim)
 
 static bool prepare(struct grd_plan *p);
 
-/* Plans the result, and reads `self`. */
+/* Plans the result, and to read `self`. */
 static bool plan_transform(struct grd_plan *p, grd_tensor *self, grd_dtype dtype, int64_t last)
 {
     const struct request *r = (const struct request *)p->state;
@@ -217,7 +217,7 @@ bool plan_hidden_fft_c2r(struct grd_plan *p, grd_tensor *self, grd_dims dim, int
 
 /* ---- Steps ----------------------------------------------------------------------------------------------------------------------------- */
 
-/* 2 for complex elements, which are two real numbers. */
+/* Returns how many real numbers an element is: 2 if it is complex, otherwise 1. */
 static int64_t parts_of(const grd_tensor *t)
 {
     return grd_dtype_is_complex((grd_dtype)t->dtype) ? 2 : 1;
@@ -228,13 +228,13 @@ static bool is_halved(const struct step *s)
     return s->direction != TO_COMPLEX && s->n % 2 == 0;
 }
 
-/* Elements of a line that is transformed. */
+/* Returns the number of elements of a line that is transformed. */
 static int64_t length_of(const struct step *s)
 {
     return is_halved(s) ? s->n / 2 : s->n;
 }
 
-/* True if lines go to lanes together rather than one by one: what is faster. */
+/* True if it is faster to transform several lines at once, one per lane, than one by one. */
 static bool goes_in_lanes(const struct step *s)
 {
     const struct grd_fft_node *node = s->node;
@@ -288,7 +288,7 @@ static bool add_step(struct request *r, enum direction direction, grd_tensor *fr
     return set_up(s);
 }
 
-/* Complex transforms along all dims but the last, from the last of them to the first. */
+/* Adds complex transforms along all dims but the last, from the last of them to the first. */
 static bool add_others(struct request *r, grd_tensor *from, grd_tensor *to)
 {
     bool is_right = true;
@@ -297,7 +297,7 @@ static bool add_others(struct request *r, grd_tensor *from, grd_tensor *to)
     return is_right;
 }
 
-/* The dims that the lines of a step lie along, larger strides first; returns how many. */
+/* Writes the dims that the lines of a step lie along, larger strides first; returns how many. */
 static int order_of(const struct step *s, uint8_t ret_order[GRD_MAX_DIMS])
 {
     int n = 0;
@@ -323,7 +323,7 @@ static bool come_by_items(const struct request *r)
     return is_same;
 }
 
-/* Takes the items block by block, if this is more than one and keeps all threads busy. */
+/* Divides the items into blocks, if there is more than one and all threads stay busy. */
 static void divide(struct request *r)
 {
     const grd_tensor *made = r->steps->to;
@@ -398,7 +398,7 @@ static struct grd_fft_line exchanged(struct grd_fft_line line)
     return (struct grd_fft_line){line.im, line.re, line.element};
 }
 
-/* Real numbers as half as many complex ones. */
+/* Returns real numbers as half as many complex ones. */
 static struct grd_fft_line paired(struct grd_fft_line line, int64_t itemsize)
 {
     return (struct grd_fft_line){line.re, line.re + line.element * itemsize, 2 * line.element};
@@ -451,15 +451,6 @@ static void find_lines(const struct lines *l, int64_t first, int64_t count, int6
     }
 }
 
-/* Lines whose offsets are still to be found. */
-static void set_lines(struct grd_fft_lines *lines, struct grd_fft_line first, int64_t count)
-{
-    lines->re = first.re;
-    lines->im = first.im;
-    lines->element = first.element;
-    lines->count = count;
-}
-
 static void transform_in_lanes(const struct lines *l, int64_t first, int64_t count, char *data, char *other)
 {
     const struct step *s = l->step;
@@ -475,8 +466,8 @@ static void transform_in_lanes(const struct lines *l, int64_t first, int64_t cou
     } else if (s->real != NULL) {
         result = exchanged(paired(result, l->itemsize));
     }
-    set_lines(&sources, source, count);
-    set_lines(&results, result, count);
+    grd_fft_set_lines(&sources, &source, source.element, count);
+    grd_fft_set_lines(&results, &result, result.element, count);
     find_lines(l, first, count, sources.offsets, results.offsets);
     for (int64_t i = count; i < row->lanes; i++)
         sources.offsets[i] = sources.offsets[count - 1];

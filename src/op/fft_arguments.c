@@ -1,4 +1,5 @@
-/* What the functions of torch.fft, formulas over _fft_c2c and others, check and prepare: dtypes, lengths, dims and norms. Schema: schema/fft.toml. */
+/* What the functions of torch.fft, formulas over _fft_c2c and its kin, check and prepare: dtypes, lengths, dims and norms. Schema:
+ * schema/fft.toml. */
 #include <string.h>
 
 #include "base/object.h"
@@ -15,7 +16,7 @@ int64_t grd_fft_paired(int64_t n)
     return (n + 1) / 2;
 }
 
-/* Room for a list of numbers; without elements, and with an error pending, where there is no memory. */
+/* Returns room for a list of n numbers; an empty list, with an error pending, if there is no memory. */
 static grd_dims new_list(int64_t n, int64_t **ret_data)
 {
     *ret_data = grd_pool_array(n, sizeof **ret_data);

@@ -12,7 +12,7 @@ static int64_t item_bytes(const struct grd_fft_row *row)
     return row == grd_kernels->fft[GRD_FLOAT32] ? 4 : 8;
 }
 
-/* A division takes longer than what it is for: lanes are a power of 2. */
+/* Returns n rounded up to a multiple of lanes, a power of 2; without a division, which would take longer than what it is for. */
 static int64_t rounded_up(int64_t n, int64_t lanes)
 {
     return (n + lanes - 1) & -lanes;
@@ -63,8 +63,8 @@ char *grd_fft_lanes(const struct grd_fft_node *node, char *data, char *other)
 
 /* ---- One line ---------------------------------------------------------------------------------------------------------------------------- */
 
-/* Element j + b * i of the line is in row i and column j of a matrix of a rows and b columns. Its columns are transformed, multiplied by roots and turned: so the
- * lanes of `turned` are rows, in blocks of one vector. Element k + a * l of the result is number l of the transform of row k. */
+/* Element j + b * i of the line is in row i and column j of a matrix of a rows and b columns. Its columns are transformed, multiplied by roots and
+ * turned: so the lanes of `turned` are rows, in blocks of one vector. Element k + a * l of the result is number l of the transform of row k. */
 struct matrix {
     const struct grd_fft_node *node;
     const struct grd_fft_line *from, *to;
@@ -81,14 +81,12 @@ static int64_t work_bytes(const struct grd_fft_node *node)
     return grd_fft_lanes_bytes(node->row, grd_greatest(grd_fft_lanes_room(node->columns), grd_fft_lanes_room(node->rows)));
 }
 
-/* Written where they are read: a copy would wait for what was written in smaller parts. */
+/* Describes `count` lines of a matrix. They are written in place: returned by value they would be copied, and the copy would wait for the narrower
+ * stores. */
 static void set_lines(struct grd_fft_lines *lines, const struct grd_fft_line *line, int64_t element, int64_t step, int64_t first,
                       int64_t count)
 {
-    lines->re = line->re;
-    lines->im = line->im;
-    lines->element = element;
-    lines->count = count;
+    grd_fft_set_lines(lines, line, element, count);
     for (int64_t l = 0; l < GRD_FFT_MOST_LANES; l++)
         lines->offsets[l] = (first + grd_least(l, count - 1)) * step;
 }
@@ -120,14 +118,14 @@ static void transform_rows(int64_t begin, int64_t end, void *context)
         char *const data = m->turned + i * m->block;
         const char *const made = grd_fft_lanes(node->rows, data, m->work + begin / m->grain * 2 * m->work_bytes);
         /* the elements that all rows of the block have, and the rest */
-        const int64_t whole = grd_least(node->b, grd_greatest(0, (m->limit - first - count) / node->a + (m->limit >= first + count)));
+        const int64_t full = grd_least(node->b, grd_greatest(0, (m->limit - first - count) / node->a + (m->limit >= first + count)));
         struct grd_fft_lines rows;
         set_lines(&rows, m->to, node->a * element, element, first, count);
-        row->put(made, whole, m->scale, &rows);
-        const int64_t rest = grd_least(count, m->limit - first - whole * node->a);
-        if (whole < node->b && rest > 0) {
-            set_lines(&rows, m->to, node->a * element, element, first + whole * node->a, rest);
-            row->put(made + whole * 2 * lanes * item_bytes(row), 1, m->scale, &rows);
+        row->put(made, full, m->scale, &rows);
+        const int64_t rest = grd_least(count, m->limit - first - full * node->a);
+        if (full < node->b && rest > 0) {
+            set_lines(&rows, m->to, node->a * element, element, first + full * node->a, rest);
+            row->put(made + full * 2 * lanes * item_bytes(row), 1, m->scale, &rows);
         }
     }
 }

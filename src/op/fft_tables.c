@@ -67,7 +67,7 @@ static int radices_of(int64_t n, int ret_radices[GRD_FFT_MOST_PASSES], int64_t *
     return count;
 }
 
-/* About the time that passes over n elements in lanes take, with reading and writing; the unit is that of a pass of radix 2 for one element. */
+/* Returns about the time that passes over n elements in lanes take, with reading and writing, in units of a pass of radix 2 per element. */
 static double cost_of_lanes(int64_t n)
 {
     int radices[GRD_FFT_MOST_PASSES];
@@ -84,7 +84,7 @@ static double cost_of_matrix(int64_t a, int64_t b, int64_t lanes)
     return (double)((b + lanes - 1) / lanes) * (cost_of_lanes(a) + 20) + (double)((a + lanes - 1) / lanes) * (cost_of_lanes(b) + 20);
 }
 
-/* The least cost of a line of n elements as a matrix, which has *ret_rows rows. n is not prime. */
+/* Returns the least cost of a line of n elements, not a prime, as a matrix, and the rows of that matrix. */
 static double cost_of_line(int64_t n, int64_t lanes, int64_t *ret_rows)
 {
     double least = INFINITY;
@@ -101,7 +101,7 @@ static double cost_of_line(int64_t n, int64_t lanes, int64_t *ret_rows)
     return least;
 }
 
-/* The length in which the convolution of n elements is fastest. */
+/* Returns the length in which the convolution of n elements is fastest. */
 static int64_t convolution_length(enum grd_fft_kind kind, int64_t n, int64_t lanes)
 {
     double least = INFINITY;
@@ -144,7 +144,7 @@ static bool has_roots(const struct grd_fft_pass *pass)
     return pass->radix > 8;
 }
 
-/* Bytes behind the node. */
+/* Returns the bytes of the tables that follow the node. */
 static int64_t table_bytes(const struct grd_fft_node *node, int64_t itemsize)
 {
     int64_t bytes = 0;
@@ -161,7 +161,7 @@ static int64_t table_bytes(const struct grd_fft_node *node, int64_t itemsize)
     return bytes;
 }
 
-/* Takes room for so many numbers. */
+/* Returns room for so many numbers at *at, which moves on. */
 static char *place(char **at, int64_t numbers, int64_t itemsize)
 {
     char *const table = *at;
@@ -262,7 +262,7 @@ static void destroy(struct grd_object *object)
 
 static const struct grd_object_type node_type = {.name = "tables of a Fourier transform", .destroy = destroy};
 
-/* The passes in lanes are those of both parts with their tables, over all elements. */
+/* Plans a line as a matrix: the passes in lanes are those of columns and rows, over all elements. */
 static bool plan_matrix(struct grd_fft_node *node, grd_dtype dtype)
 {
     cost_of_line(node->n, node->row->lanes, &node->a);
@@ -285,7 +285,7 @@ static bool plan_matrix(struct grd_fft_node *node, grd_dtype dtype)
     return true;
 }
 
-/* The way of the node and the nodes it is made of. */
+/* Chooses how the node computes its transform, and finds the nodes it is made of. */
 static bool plan_node(struct grd_fft_node *node, grd_dtype dtype)
 {
     int radices[GRD_FFT_MOST_PASSES];
@@ -328,7 +328,7 @@ static struct grd_fft_node *make_node(enum grd_fft_kind kind, int64_t n, grd_dty
     return node;
 }
 
-/* The node in the list, with an owner more, or NULL. It becomes the first. */
+/* Returns the node in the list, with a reference for the caller, and moves it to the front; NULL if it is not there. */
 static struct grd_fft_node *find_kept(enum grd_fft_kind kind, int64_t n, grd_dtype dtype)
 {
     for (struct grd_fft_node **at = &kept; *at != NULL; at = &(*at)->next) {
@@ -343,7 +343,7 @@ static struct grd_fft_node *find_kept(enum grd_fft_kind kind, int64_t n, grd_dty
     return NULL;
 }
 
-/* The list owns the node from here on, if there is room for it. Returns those that had to leave. */
+/* Gives the node to the list if there is room for it. Returns the nodes that had to leave. */
 static struct grd_fft_node *keep_node(struct grd_fft_node *node)
 {
     if (node->bytes > KEPT_BYTES)

@@ -5,7 +5,7 @@
 #include "gradus/types.h"
 #include "op/fft_node.h"
 
-/* The node, held by the innermost scope; NULL, with MemoryError, on failure. `dtype`: float32 or float64. */
+/* Returns the node, held by the innermost scope; NULL, with MemoryError, on failure. `dtype` is float32 or float64. */
 const struct grd_fft_node *grd_fft_node(enum grd_fft_kind kind, int64_t n, grd_dtype dtype);
 
 void grd_fft_tables_init(void);

@@ -1,11 +1,11 @@
-/* Derivatives estimated from samples: torch.gradient. */
+/* Differences of neighbouring elements (diff), and derivatives estimated from them (gradient). */
 #include "gen/uses/op/finite_differences.h"
 #include "core/shape.h"
 #include "core/tensor.h"
 #include "gradus/library.h"
 #include "op/formula.h"
 
-/* Elements [begin, end) along a dimension; from the end where negative, 0: to the end. */
+/* Returns elements [begin, end) along a dimension. Negative numbers count from the end; an `end` of 0 is the end. */
 static grd_tensor *cut(grd_tensor *t, int64_t dim, int64_t begin, int64_t end)
 {
     return grd_slice(t, .dim = dim, .start = grd_int(begin), .end = grd_int(end == 0 ? INT64_MAX : end));
@@ -16,7 +16,8 @@ static grd_tensor *sum_of(grd_tensor *a, grd_tensor *x, grd_tensor *b, grd_tenso
     return grd_add(grd_add(grd_mul(a, x), grd_mul(b, y)), grd_mul(c, z));
 }
 
-/* The derivative in the middle of three elements or, at their `edge` 0 or 2, of the parabola through them; h and k are the distances between them. */
+/* Returns the derivative of the parabola through three elements at the middle one or, for `edge` 0 or 2, at that end; h and k are the distances
+ * between them. */
 static grd_tensor *parabola(grd_tensor *x, grd_tensor *y, grd_tensor *z, grd_tensor *h, grd_tensor *k, int edge)
 {
     grd_tensor *both = grd_add(h, k);
@@ -27,13 +28,13 @@ static grd_tensor *parabola(grd_tensor *x, grd_tensor *y, grd_tensor *z, grd_ten
     return sum_of(a, x, b, y, c, z);
 }
 
-/* The derivative between two elements. */
+/* Returns the slope of the line through two elements. */
 static grd_tensor *line_slope(grd_tensor *x, grd_tensor *y, grd_tensor *h)
 {
     return grd_div(grd_sub(y, x), h);
 }
 
-/* The derivative along a dimension whose elements lie h apart. */
+/* Returns the derivative along a dimension with the distance h between neighbours. */
 static grd_tensor *even_slopes(grd_tensor *t, int64_t dim, grd_tensor *h, bool parabolic)
 {
     grd_tensor *center = grd_div(grd_sub(cut(t, dim, 2, 0), cut(t, dim, 0, -2)), grd_number(grd_float(2)));
@@ -46,7 +47,7 @@ static grd_tensor *even_slopes(grd_tensor *t, int64_t dim, grd_tensor *h, bool p
     return grd_div(grd_cat(grd_tensors(first, center, last), .dim = dim), h);
 }
 
-/* The same where `h` are the distances between neighbours. */
+/* Returns the derivative along a dimension with the distances `h` between neighbours. */
 static grd_tensor *slopes(grd_tensor *t, int64_t dim, grd_tensor *h, bool parabolic)
 {
     grd_tensor *center = parabola(cut(t, dim, 0, -2), cut(t, dim, 1, -1), cut(t, dim, 2, 0), cut(h, dim, 0, -1), cut(h, dim, 1, 0), 1);
@@ -67,7 +68,7 @@ struct gradient_dims {
     int64_t n, dims[GRD_MAX_DIMS];
 };
 
-/* The dims, all where none are given. `spacings`: how many distances there are; -1 where one is that of all. */
+/* Finds the dims, all if none are given. `spacings` is the number of distances; -1: one serves all. */
 static bool find_dims(const grd_tensor *self, grd_dims dim, int64_t edge_order, int64_t spacings, struct gradient_dims *ret_dims)
 {
     uint64_t seen = 0;

@@ -1,4 +1,5 @@
-/* Elements moved to other places: flip, roll and rot90. Invariant: an operator has checked everything before it takes memory. */
+/* Elements moved to other places: flip, roll and rot90.
+ * Invariant: an operator has checked everything before it takes memory. */
 #include "base/parallel.h"
 #include "core/geometry.h"
 #include "core/new.h"
@@ -35,15 +36,15 @@ void run_flip(const struct grd_plan *p, grd_tensor *self, grd_dims dims)
     grd_copy_strided(p->results[0], &reversed);
 }
 
-/* The index that comes first once `size` elements, at least one, are moved by `shift` places. */
+/* Returns the index of the element that comes first once `size` elements, at least one, are rolled by `shift`. */
 static int64_t first_rolled(int64_t size, int64_t shift)
 {
     const int64_t moved = shift % size;
     return moved > 0 ? size - moved : -moved;
 }
 
-/* Where each dimension begins after all shifts are done, and the strides of the result: as PyTorch rolls, one dimension after the other, each by a cat of
- * two slices. starts is 0 before. */
+/* Finds the index at which each dimension begins after all shifts, and the strides of the result, which are PyTorch's: it rolls one dimension
+ * after the other, each by a cat of two slices. `starts` is all 0 before. */
 static bool rolled_geometry(const grd_tensor *self, grd_dims shifts, grd_dims dims, int64_t *starts, int64_t *ret_strides)
 {
     int64_t sizes[GRD_MAX_DIMS];
@@ -84,7 +85,7 @@ bool plan_roll(struct grd_plan *p, grd_tensor *self, grd_dims shifts, grd_dims d
     return self->numel == 0 ? grd_plan_like(p, self, dtype) : grd_plan_strided(p, grd_sizes(self), strides, dtype);
 }
 
-/* Copies from dimension `dim` on: the elements of one that is rolled in two parts, which change places. The tensors' sizes are one array. */
+/* Copies from dimension `dim` on; a rolled dimension is copied in two parts, which change places. Both tensors share one array of sizes. */
 static void copy_rolled(grd_tensor *to, grd_tensor *from, const int64_t *starts, int64_t dim)
 {
     while (dim < to->ndim && starts[dim] == 0)
@@ -107,7 +108,7 @@ static void copy_rolled(grd_tensor *to, grd_tensor *from, const int64_t *starts,
     to->data = data;
 }
 
-/* True when the result was written row by row: only one dimension is rolled. */
+/* Rolls rows by copies of bytes if only one dimension is rolled; false if that does not apply. */
 static bool roll_rows(grd_tensor *result, const grd_tensor *from, const int64_t *starts)
 {
     int64_t dim = -1;

@@ -1,5 +1,4 @@
-/* Windows of images as columns and back, and channels as pixels and back: views and copies, put together from operators. Each is recorded as one node.
- * Schema: schema/fold.toml. */
+/* im2col and col2im, pixel_shuffle and channel_shuffle. Composites of views and copies, each recorded as one node. Schema: schema/fold.toml. */
 #include <string.h>
 
 #include "gen/uses/op/fold.h"
@@ -65,7 +64,7 @@ static bool check_count(const struct windows *w)
                      (long long)w->count[0], (long long)w->count[1]);
 }
 
-/* Only a batch may be empty. */
+/* RuntimeError: a dimension other than the batch is empty. */
 static bool check_sizes(const grd_tensor *self, int unbatched)
 {
     bool valid = self->ndim == unbatched || self->ndim == unbatched + 1;
@@ -86,7 +85,7 @@ static bool check_sizes(const grd_tensor *self, int unbatched)
 
 /* ---- Windows --------------------------------------------------------------------------------------------------------------------------- */
 
-/* The elements at one place of all windows of padded images, (…, H, W): a view. */
+/* Returns a view of the elements at one place of all windows of padded images, (…, H, W). */
 static grd_tensor *at_place(grd_tensor *padded, const struct windows *w, int64_t row, int64_t column)
 {
     const int64_t begin[AXES] = {row * w->dilation[0], column * w->dilation[1]};
@@ -143,7 +142,7 @@ static bool check_columns(const struct windows *w, const grd_tensor *self)
                      (long long)columns);
 }
 
-/* Sums place by place of the windows, each of which is an element of all of them, so that none is written twice. */
+/* Sums windows place by place: each place is a different element of every window, so that no element is written twice in one pass. */
 grd_tensor *op_col2im(grd_tensor *self, grd_dims output_size, grd_dims kernel_size, grd_dims dilation, grd_dims padding, grd_dims stride)
 {
     struct windows w;
@@ -175,7 +174,8 @@ static bool check_factor(const char *name, const char *argument, const grd_tenso
     return factor > 0 || grd_raise(GRD_ERROR_RUNTIME, "%s expects a positive %s, but got %lld", name, argument, (long long)factor);
 }
 
-/* self as (…, sizes[0], sizes[1], …), its last three dimensions replaced by `n` others; these in another order, as the last three of the result. */
+/* Returns self viewed as (…, parts), its last three dimensions replaced by `n` others, permuted, and reshaped to the last three dimensions of the
+ * result. */
 static grd_tensor *arranged(grd_tensor *self, const int64_t *parts, const int *order, int n, const int64_t *last)
 {
     int64_t sizes[GRD_MAX_DIMS], dims[GRD_MAX_DIMS];

@@ -1,11 +1,11 @@
-/* Functions of lists of tensors: an operator for one tensor after the other. */
+/* Functions of lists of tensors, which call an operator for one tensor after the other. */
 #include "gen/uses/op/foreach.h"
 #include "core/tensor.h"
 
 typedef grd_tensor *with_tensor(grd_tensor *self, grd_tensor *other);
 typedef grd_tensor *with_scalar(grd_tensor *self, grd_scalar scalar);
 
-/* The results for all tensors; absent, with the error raised, on failure. */
+/* Returns the results for all pairs of tensors; an absent list, with the error raised, on failure. */
 static grd_tensors for_lists(grd_tensors self, grd_tensors other, with_tensor *function)
 {
     grd_tensor **results = grd_pool_array(self.n + 1, sizeof *results);

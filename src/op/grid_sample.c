@@ -1,5 +1,4 @@
-/* Images sampled at the points of a grid: checks, and the split into pieces; and the grids of affine maps. The loops are in kernel/cpu/grid.c.
- * Schema: schema/grid.toml. */
+/* grid_sample and affine_grid: checks, and the split into pieces. The loops are in kernel/cpu/grid.c. Schema: schema/grid.toml. */
 #include "kernel/grid.h"
 
 #include <string.h>
@@ -58,7 +57,7 @@ static bool check_sizes(grd_dims input, const grd_tensor *grid, int64_t dims)
     return true;
 }
 
-/* Checks and takes the arguments that all three have; `input` are the sizes of the images. */
+/* Checks and takes the arguments that all three operators have; `input` are the sizes of the images. */
 static bool take_grid(struct grd_plan *p, grd_dims input, const grd_tensor *values, grd_tensor *grid, int64_t mode, int64_t padding,
                       bool align_corners)
 {
@@ -189,7 +188,7 @@ void run_grid_sampler_grid_backward(const struct grd_plan *p, grd_tensor *grad, 
 
 /* ---- Affine maps ----------------------------------------------------------------------------------------------------------------------- */
 
-/* n coordinates from -1 to 1: those of the ends, or of the middles of n intervals. */
+/* Returns n coordinates from -1 to 1: the ends of n - 1 intervals, or the middles of n. */
 static grd_tensor *coordinates(int64_t n, bool align_corners, grd_dtype dtype, grd_device device)
 {
     if (n <= 1)
@@ -198,7 +197,7 @@ static grd_tensor *coordinates(int64_t n, bool align_corners, grd_dtype dtype, g
     return align_corners ? ends : grd_div_scalar(grd_mul_scalar(ends, grd_int(n - 1)), grd_int(n));
 }
 
-/* (1, points, dims + 1): x, y, for three dims z, and 1. */
+/* Returns the points of a grid, (1, points, dims + 1), each as x, y, for three dims z, and 1. */
 grd_tensor *op_affine_points(grd_dims size, bool align_corners, grd_dtype dtype, grd_device device)
 {
     const int64_t dims = size.n - 2;
@@ -220,7 +219,7 @@ grd_tensor *op_affine_points(grd_dims size, bool align_corners, grd_dtype dtype,
     return grd_pending() ? grd_failed : grd_reshape(points, grd_dims(1, grd_numel_of(image), dims + 1));
 }
 
-/* Sizes (samples, points, dims) of a grid, or those of the grid itself. */
+/* Returns the sizes of a grid, with its points merged into one dimension if `merged`. */
 grd_dims grd_affine_sizes(grd_dims size, bool merged)
 {
     int64_t *const sizes = grd_pool_array(GRD_GRID_AXES + 2, sizeof *sizes);

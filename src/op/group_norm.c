@@ -94,7 +94,7 @@ static void share_scratch(struct group_norm *x, char *scratch)
     x->slope = x->share + channels;
 }
 
-/* The mean and the variance of a group, and the values of its channels. */
+/* Computes the mean and the variance of a group, and the factors of its channels. */
 static void find_moments(const struct group_norm *x, int64_t group)
 {
     for (int64_t piece = 0; piece < x->pieces; piece++) {

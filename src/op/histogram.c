@@ -140,7 +140,7 @@ static bool check_weight(const grd_tensor *self, const grd_tensor *weight)
                grd_list_text(grd_sizes(self)), grd_list_text(grd_sizes(weight)));
 }
 
-/* The counts divided by their sum and by the widths of the bins along each dimension. */
+/* Returns the counts divided by their sum and by the widths of the bins along each dimension. */
 static grd_tensor *as_density(grd_tensor *counts, grd_tensors edges)
 {
     counts = grd_div(counts, grd_sum(counts));

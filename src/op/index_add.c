@@ -37,7 +37,7 @@ bool grd_check_index_source(const grd_tensor *self, int64_t dim, const grd_tenso
     return true;
 }
 
-/* True if the slices along dim have no elements: then index_add, index_copy and index_fill look at no index, as in PyTorch. */
+/* True if the slices along dim are empty: then index_add, index_copy and index_fill do not read the index, as in PyTorch. */
 static bool has_empty_slices(const grd_tensor *self, int64_t dim)
 {
     for (int64_t i = 0; i < self->ndim; i++)
@@ -59,7 +59,7 @@ static bool is_one(grd_scalar s)
     return s.kind != GRD_SCALAR_COMPLEX && grd_scalar_double(s) == 1;
 }
 
-/* `source` times alpha, in its own dtype. */
+/* Returns `source` times alpha, in its own dtype. */
 static grd_tensor *scaled(grd_tensor *source, grd_scalar alpha)
 {
     char element[16];
@@ -113,7 +113,7 @@ void run_index_add(const struct grd_plan *p, grd_tensor *self, int64_t dim, grd_
         run_indexed(p);
 }
 
-/* The sizes of t but that of dim. */
+/* Returns the sizes of t without that of dim, as text. */
 static const char *slice_text(const grd_tensor *t, int64_t dim)
 {
     int64_t sizes[GRD_MAX_DIMS], n = 0;

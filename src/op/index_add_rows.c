@@ -1,5 +1,6 @@
-/* index_add of whole rows. They are sorted by the row of the result they go to, so that each is read and written once, whatever the order of the index, and threads share the
- * rows of the result. What goes to one row is added in the order of the index; halves are added as float32, and rounded once. */
+/* index_add of contiguous rows. The rows are sorted by the row of the result they are added to, so that each row of the result is read and written
+ * once, and threads share the result. Rows that go to the same place are added in the order of the index; half types are added in float32, and
+ * rounded once. */
 #include "op/index_add_rows.h"
 
 #include <string.h>
@@ -52,7 +53,7 @@ struct added_rows {
     grd_block_kernel *add_halves;    /* of one row alone, where there is one */
 };
 
-/* The rows by the row they go to, in their order. */
+/* Sorts the added rows by the row they are added to, stably: a counting sort. */
 static void sort_rows(int64_t rows, int64_t added, const struct grd_indices *indices, int64_t *ret_ends, int64_t *ret_sources)
 {
     const int64_t step = indices->unique == 1 ? 0 : 1;

@@ -64,18 +64,18 @@ bool grd_read_indices(grd_tensor *index, struct grd_indices *ret)
     grd_dims shape = grd_dims_from(sizes, index->ndim);
     if (!grd_same_sizes(index, shape))
         index = grd_new_view(index, shape, grd_strides(index), index->offset);
-    grd_tensor *plain = grd_pending() ? index : grd_contiguous_as(index, GRD_INT64);
+    grd_tensor *contiguous = grd_pending() ? index : grd_contiguous_as(index, GRD_INT64);
     if (grd_pending())
         return false;
-    ret->data = (const int64_t *)(const void *)plain->data;
-    ret->unique = plain->numel;
+    ret->data = (const int64_t *)(const void *)contiguous->data;
+    ret->unique = contiguous->numel;
     grd_shape_contiguous_strides(shape, ret->strides);
     for (int64_t i = 0; i < index->ndim; i++)
         ret->strides[i] = sizes[i] == 1 ? 0 : grd_wrapping_product(ret->strides[i], sizeof(int64_t));
     return true;
 }
 
-/* A range that all of some indices are to be in. */
+/* A range that all of some indices have to lie in. */
 struct range {
     const int64_t *indices;
     int64_t low, high;
@@ -129,7 +129,7 @@ static void drop_dimension(struct grd_indexed *x, int64_t dim)
         x->dim--;
 }
 
-/* Fewer, longer loops: dimensions of size 1 go, those that lie behind each other in all operands become one. */
+/* Makes fewer and longer loops: drops dimensions of size 1, and merges adjacent ones where all operands allow it. */
 static void coalesce(struct grd_indexed *x)
 {
     for (int64_t i = x->n - 1; i >= 0; i--)
@@ -143,7 +143,7 @@ static void coalesce(struct grd_indexed *x)
     }
 }
 
-/* The last dimension, unless it is so short that another one makes the better loop. */
+/* Returns the dimension of the innermost loop: the last one, unless it is so short that another one is better. */
 static int64_t choose_inner(const struct grd_indexed *x)
 {
     int64_t best = x->n - 1;
@@ -153,7 +153,8 @@ static int64_t choose_inner(const struct grd_indexed *x)
     return best;
 }
 
-/* A unit of work: a piece of the inner dimension, at one place of the others; or, in order, at all places along the indexed dimension. */
+/* A unit of work: a piece of the inner dimension at one position of the others; or, if order matters, at all positions along the indexed
+ * dimension. */
 struct unit {
     char *data[GRD_OPERANDS]; /* of the first piece */
     int64_t at[GRD_MAX_DIMS + 2], piece;
@@ -179,7 +180,7 @@ static void find_unit(const struct grd_indexed *x, int64_t number, struct unit *
     }
 }
 
-/* Goes on to the next one, without the divisions, which take longer than a short row. */
+/* Steps to the next unit, without the divisions of find_unit, which take longer than a short row. */
 static void next_unit(const struct grd_indexed *x, struct unit *u)
 {
     if (++u->piece < x->pieces)
@@ -230,13 +231,13 @@ static void run_units(int64_t begin, int64_t end, void *context)
 
 /* ---- Rows that are read ---------------------------------------------------------------------------------------------------- */
 
-/* Rows of neighbours, each at a place that the index names: those along `dim` are read by one call. */
+/* Contiguous rows, each at a place that the index names; those along `dim` are read by one call. */
 struct rows {
     const struct grd_indexed *x;
     int64_t dim;
 };
 
-/* Returns the last dimension along which the index is a list that tells everything of where a row is; -1: there is none, or rows are no rows. */
+/* Returns the last dimension along which the index alone tells where each row is; -1 if there is none, or there are no contiguous rows. */
 static int64_t find_rows(const struct grd_indexed *x)
 {
     const int64_t size = x->strides[GRD_RESULT][x->inner];
@@ -275,7 +276,7 @@ static void read_rows(int64_t begin, int64_t end, void *context)
     }
 }
 
-/* True if rows were read. The threads share those that are longer as pieces. */
+/* True if rows were read. Threads share rows that are longer than a piece. */
 static bool run_rows(const struct grd_indexed *x)
 {
     struct rows rows = {x, find_rows(x)};
@@ -291,7 +292,7 @@ static bool run_rows(const struct grd_indexed *x)
 
 /* ---- All of them ----------------------------------------------------------------------------------------------------------- */
 
-/* True when places outside of the index's dimension share memory: one thread then writes them all, in order. */
+/* True if positions outside of the indexed dimension share memory: then one thread writes them all, in order. */
 static bool is_repeated(const struct grd_indexed *x)
 {
     for (int64_t i = 0; i < x->n; i++)
@@ -314,10 +315,10 @@ void grd_indexed_run(struct grd_indexed *x)
     x->inner = choose_inner(x);
     if (run_rows(x))
         return;
-    bool whole = x->in_order && x->dim == x->inner, loops = x->in_order && x->dim >= 0 && !whole;
+    bool one_piece = x->in_order && x->dim == x->inner, loops = x->in_order && x->dim >= 0 && !one_piece;
     int64_t length = x->sizes[x->inner], units = 1;
     /* When one thread must do all of dim, threads share the inner dimension instead. */
-    x->piece = whole ? length : loops ? (length / 8 > SHARED_PIECE ? length / 8 : SHARED_PIECE) : ROW_PIECE;
+    x->piece = one_piece ? length : loops ? (length / 8 > SHARED_PIECE ? length / 8 : SHARED_PIECE) : ROW_PIECE;
     x->pieces = (length - 1) / x->piece + 1;
     for (int64_t i = 0; i < x->n; i++)
         if (i != x->inner && !(loops && i == x->dim))
@@ -403,7 +404,7 @@ bool grd_plan_gathers(struct grd_plan *p, const struct grd_indexed_plan *indexed
     return grd_plan_reads(p, self) && grd_plan_reads(p, index) && grd_plan_result(p, sizes, (grd_dtype)self->dtype);
 }
 
-/* A list of the indices with the negative ones counted from the end. */
+/* Replaces the indices by a list in which negative ones are counted from the end. */
 static bool wrap_indices(struct grd_indices *indices, int64_t size)
 {
     const int64_t step = (int64_t)sizeof *indices->data;
@@ -473,10 +474,10 @@ bool grd_check_repeated_out(const grd_tensor *out, const char *name, const char 
 
 bool grd_check_indexed_out(const grd_tensor *out, grd_tensors read)
 {
-    return out == NULL || (grd_check_no_internal_overlap(out) && grd_check_apart(out, read));
+    return out == NULL || (grd_check_no_internal_overlap(out) && grd_check_no_overlaps(out, read));
 }
 
-bool grd_check_apart(const grd_tensor *out, grd_tensors read)
+bool grd_check_no_overlaps(const grd_tensor *out, grd_tensors read)
 {
     if (out == NULL)
         return true;

@@ -1,5 +1,4 @@
-/* Loops over places that an index tensor names: what every operator that indexes by tensors checks, reads and runs.
- */
+/* Loops over places that an index tensor names: the checks, the reading and the running that all indexing operators share. */
 #ifndef GRD_OP_INDEX_LOOPS_H
 #define GRD_OP_INDEX_LOOPS_H
 
@@ -12,7 +11,7 @@
 bool grd_is_index_dtype(const grd_tensor *index);
 bool grd_check_index_dtype(const grd_tensor *index);
 bool grd_check_index_vector(const grd_tensor *index);
-/* 0-d counts as 1-d with one element, on either side. `what`: "input", "self" or "src". */
+/* RuntimeError: index and t differ in rank; 0-d counts as 1-d. `what` is "input", "self" or "src". */
 bool grd_check_index_ndim(const grd_tensor *index, const grd_tensor *t, const char *what);
 
 /* An index tensor as the loops read it: int64, with strides in bytes; dimensions it repeats along stay repeated. */
@@ -26,7 +25,7 @@ struct grd_indices {
 bool grd_read_indices(grd_tensor *index, struct grd_indices *ret);
 /* True if all lie in [low, high). Raises nothing. */
 bool grd_indices_in_range(struct grd_indices *indices, int64_t low, int64_t high);
-/* "index 5 is out of bounds for dimension 0 with size 3". Always false. */
+/* Raises "index 5 is out of bounds for dimension 0 with size 3". Always false. */
 bool grd_raise_out_of_bounds(grd_error_code code, const struct grd_indices *indices, int64_t dim, int64_t size);
 
 /* ---- The loops --------------------------------------------------------------------------------------------------------------- */
@@ -46,23 +45,24 @@ struct grd_indexed {
     int64_t inner, piece, pieces; /* the innermost dimension, and how it is cut */
 };
 
-/* `t` as one of the operands. */
+/* Sets one of the operands. */
 void grd_indexed_operand(struct grd_indexed *x, int operand, const grd_tensor *t);
-/* Loops of gather and scatter: every dimension of `index` counts; `places` is what the index points into. */
+/* Sets the loops of gather and scatter, which go over every dimension of `index`; `places` is the tensor that the index points into. */
 void grd_indexed_elements(struct grd_indexed *x, const grd_tensor *places, int operand, const grd_tensor *index,
                           const struct grd_indices *indices, int64_t dim);
-/* Loops over slices: the index is a vector of `count` along dim; `places` is what it points into. */
+/* Sets loops over slices: the index is a vector of `count` along dim; `places` is the tensor that it points into. */
 void grd_indexed_slices(struct grd_indexed *x, const grd_tensor *places, int operand, const struct grd_indices *indices, int64_t dim,
                         int64_t count);
 void grd_indexed_run(struct grd_indexed *x);
 
-/* The kernel for elements as large as those of t. */
+/* Returns the kernel for elements of t's size. */
 grd_loop_kernel *grd_kernel_of_size(grd_loop_kernel *const *kernels, const grd_tensor *t);
 
 /* ---- Operators along one dimension -------------------------------------------------------------------------------------------- */
 
-/* A plan leaves this to the check and the run of an operator whose index names places along one dimension of a tensor: of a result that starts as
- * self, when it writes, and otherwise of self. in[0] is self, in[1] the index, in[2] the source, NULL when one element is written everywhere. */
+/* What the plan hands to the check and the run of an operator whose index names places along one dimension. These are places of the result, which
+ * starts as self, if the operator writes; otherwise of self. in[0] is self, in[1] the index, in[2] the source, NULL when one element is written
+ * everywhere. */
 struct grd_indexed_plan {
     grd_loop_kernel *kernel;
     bool writes;
@@ -80,16 +80,17 @@ struct grd_indexed_plan {
 /* Plans an operator that writes; `source` may be NULL, and is converted to `as`, the dtype computed in. */
 bool grd_plan_writes(struct grd_plan *p, const struct grd_indexed_plan *indexed, grd_tensor *self, grd_tensor *index, grd_tensor *source,
                      grd_dtype as);
-/* Plans one that reads. */
+/* Plans an operator that reads at the places. */
 bool grd_plan_gathers(struct grd_plan *p, const struct grd_indexed_plan *indexed, grd_tensor *self, grd_tensor *index, grd_dims sizes);
 
 /* ---- What is written ----------------------------------------------------------------------------------------------------- */
 
 /* RuntimeError when `out`, unless it is NULL, has elements that share memory with each other or with one of `read` (NULL entries are skipped). */
 bool grd_check_indexed_out(const grd_tensor *out, grd_tensors read);
-/* The second half alone. */
-bool grd_check_apart(const grd_tensor *out, grd_tensors read);
-/* The first half, for operators that PyTorch still lets write expanded tensors: those are a warning that names the operator and the indexing. */
+/* RuntimeError if `out`, unless it is NULL, shares memory with one of `read` (NULL entries are skipped). */
+bool grd_check_no_overlaps(const grd_tensor *out, grd_tensors read);
+/* RuntimeError if elements of `out` share memory. Where PyTorch still lets expanded tensors be written, a warning that names the operator and the
+ * indexing. */
 bool grd_check_repeated_out(const grd_tensor *out, const char *name, const char *example);
 
 #endif

@@ -1,4 +1,5 @@
-/* Sequences one after the other and padded to one length: each row of the result is a row of the other tensor, or filling. Schema: schema/jagged.toml. */
+/* Sequences one after the other and padded to one length: each row of the result is a row of the other tensor, or filling. Schema:
+ * schema/jagged.toml. */
 #include <math.h>
 #include <string.h>
 
@@ -11,7 +12,7 @@
 #include "op/checks.h"
 #include "op/sizes.h"
 
-/* False and an error unless there is one vector of offsets, of integers. */
+/* RuntimeError unless there is one vector of integer offsets. */
 static bool check_offsets(grd_tensors offsets)
 {
     if (offsets.n != 1)
@@ -22,7 +23,8 @@ static bool check_offsets(grd_tensors offsets)
                      grd_list_text(grd_sizes(t)), grd_dtype_name((grd_dtype)t->dtype));
 }
 
-/* The rows of `table` that `row` names where `valid` is true, `value` elsewhere: the sizes of row, then those of a row of the table. */
+/* Returns the rows of `table` that `row` names where `valid` is true, and `value` elsewhere; its sizes are those of `row` followed by those of a
+ * row of the table. */
 static grd_tensor *rows_or(grd_tensor *table, grd_tensor *row, grd_tensor *valid, grd_scalar value)
 {
     if (grd_pending() || !grd_check_ndim(row->ndim + table->ndim - 1))
@@ -45,7 +47,7 @@ static grd_tensor *rows_or(grd_tensor *table, grd_tensor *row, grd_tensor *valid
                            value);
 }
 
-/* (sequences, length, …): the rows from each start on, `value` from its stop on. */
+/* Returns (sequences, length, …): the rows of each sequence from its start on, and `value` from its stop on. */
 static grd_tensor *padded(grd_tensor *values, grd_tensor *starts, grd_tensor *stops, int64_t length, grd_scalar value)
 {
     if (values->ndim == 0)
@@ -106,7 +108,7 @@ static bool read_reduction(const char *name, enum reduction *ret)
     return grd_raise(GRD_ERROR_RUNTIME, "reduce argument must be either sum, prod, mean, amax or amin, got %s", name);
 }
 
-/* False and an error unless the segments are given once, as integers, with the sizes of data before axis. */
+/* RuntimeError unless the segments are given exactly once, as integers, with the sizes of data before axis. */
 static bool check_segments(const grd_tensor *data, const grd_tensor *lengths, const grd_tensor *indices, const grd_tensor *offsets,
                            int64_t axis)
 {
@@ -129,7 +131,7 @@ static bool check_segments(const grd_tensor *data, const grd_tensor *lengths, co
     return true;
 }
 
-/* False and an error unless the segments lie within n elements; ret_longest is 1 at least. */
+/* RuntimeError unless the segments lie within n elements; ret_longest is at least 1. */
 static bool check_bounds(grd_tensor *starts, grd_tensor *stops, int64_t n, int64_t *ret_longest)
 {
     double first = 0, last = 0, unused, longest = 1;
@@ -142,7 +144,7 @@ static bool check_bounds(grd_tensor *starts, grd_tensor *stops, int64_t n, int64
     return !grd_pending();
 }
 
-/* Where the segments of every row begin and end, (rows, segments). */
+/* Finds where the segments of every row begin and end, (rows, segments). */
 static bool read_segments(grd_tensor *lengths, grd_tensor *offsets, int64_t n, bool unsafe, grd_tensor **ret_starts, grd_tensor **ret_stops)
 {
     if (offsets != NULL) {
@@ -166,7 +168,8 @@ static bool read_segments(grd_tensor *lengths, grd_tensor *offsets, int64_t n, b
     return !grd_pending();
 }
 
-/* Reductions of rows that are padded with their identity, over dimension 1; `counts`, which broadcasts to the result, says how many there are. */
+/* Returns reductions over dimension 1 of rows that are padded with the identity; `counts`, which broadcasts to the result, has the numbers of
+ * rows. */
 static grd_tensor *reduced(enum reduction reduction, grd_tensor *rows, grd_tensor *counts, grd_scalar initial)
 {
     const bool given = initial.kind != GRD_SCALAR_NONE;

@@ -21,7 +21,7 @@ static bool is_there(const struct grd_plan *p)
     return grd_openblas() != NULL;
 }
 
-/* The state of a plan is the side of its matrices. */
+/* True if the kernels are slower. The state of a plan is the side of its matrices. */
 static bool is_large(const struct grd_plan *p)
 {
     return *(const int64_t *)p->state > GRD_LAPACK_SIDE;
@@ -60,7 +60,7 @@ const void *grd_lapack_number(grd_dtype dtype, int value)
     return grd_dtype_to_real(dtype) == GRD_FLOAT32 ? (const void *)numbers[value + 1] : wide_numbers[value + 1];
 }
 
-/* What the inverse of a factor, whose columns are `leading` elements apart, is made with. */
+/* What it takes to invert a factor whose columns are `leading` elements apart. */
 struct inversion {
     grd_dtype dtype;
     int64_t leading;
@@ -100,7 +100,7 @@ bool grd_lapack_cholesky_inverse(grd_dtype dtype, int64_t n, void *l)
     return true;
 }
 
-/* For a few right sides the triangle is read once for each: trsm packs it first, which takes longer. */
+/* Solves for a few right sides with trsv, which reads the triangle once for each; trsm packs it first, which takes longer. */
 static bool solve_vectors(grd_dtype dtype, const struct grd_triangle *t, bool turned, int64_t k, int64_t leading, void *x)
 {
     trsv_routine *const trsv = (trsv_routine *)grd_lapack_begin(dtype, GRD_LAPACK_TRSV);
@@ -114,7 +114,7 @@ static bool solve_vectors(grd_dtype dtype, const struct grd_triangle *t, bool tu
     return true;
 }
 
-/* What triangles are solved with, as grd_solve_triangle takes it. */
+/* What it takes to solve triangles, as grd_solve_triangle describes them. */
 struct solver {
     const struct grd_triangle *t;
     bool turned;
@@ -130,7 +130,7 @@ static char *solved_at(const struct solver *s, char *x, int64_t i)
     return x + i * (s->t->left ? 1 : s->leading) * s->itemsize;
 }
 
-/* Takes what the solved part of x, from `part` on, adds to the rest of the equations off from it. */
+/* Subtracts the products of the solved part of x, from `part` on, from the remaining equations. */
 static void subtract_solved(const struct solver *s, int64_t part, int64_t solved, int64_t rest, int64_t left, char *x)
 {
     const struct grd_triangle *t = s->t;
@@ -166,8 +166,8 @@ static void solve_small(const struct solver *s, int64_t first, int64_t n, char *
             t->left ? &s->k : &n, s->one, a, &t->stride, at, &s->leading, 1, 1, 1, 1);
 }
 
-/* Solves n equations from `first` on by halves, of which the second one subtracts a product. OpenBLAS's own trsm takes hundreds of equations without a product, and for a
- * few of them takes several times as long as the kernel. */
+/* Solves n equations from `first` on by halves, of which the second one subtracts a product. OpenBLAS's own trsm takes hundreds of equations
+ * without a product, and for a few of them takes several times as long as the kernel. */
 static void solve_by_halves(const struct solver *s, int64_t first, int64_t n, char *x)
 {
     const struct grd_triangle *t = s->t;

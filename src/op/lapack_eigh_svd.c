@@ -31,7 +31,7 @@ typedef void complex_gelsy_routine(const int64_t *m, const int64_t *n, const int
 
 /* ---- Workspace --------------------------------------------------------------------------------------------------------------------------- */
 
-/* The parts of the memory of a call. */
+/* The parts of a call's memory. */
 struct parts {
     char *copies, *elements, *reals;
     int64_t *integers;
@@ -57,7 +57,7 @@ static struct parts parts_of(grd_dtype dtype, const struct grd_lapack_work *w, c
     return x;
 }
 
-/* A size that a routine wrote as a number, which float32 may have rounded down. */
+/* Returns a size that a routine has written as a floating-point number, which float32 may have rounded down. */
 static int64_t size_asked(grd_dtype dtype, const void *number)
 {
     const double size = grd_dtype_to_real(dtype) == GRD_FLOAT32 ? 1.000001 * (double)*(const float *)number : *(const double *)number;
@@ -166,7 +166,7 @@ bool grd_lapack_svd(grd_dtype dtype, const struct grd_svd *s, const struct grd_l
 
 /* ---- Least squares ----------------------------------------------------------------------------------------------------------------------- */
 
-/* A copy of the right sides, with room for the solution, and blocks of reflections. */
+/* The memory holds a copy of the right sides, with room for the solution, and blocks of reflections. */
 struct grd_lapack_work grd_lapack_least_squares_work(grd_dtype dtype, int64_t m, int64_t n, int64_t k)
 {
     enum { BLOCK = 64 }; /* columns, not fewer than LAPACK takes at a time */
@@ -185,8 +185,9 @@ static double magnitude_of(const char *element, grd_dtype dtype)
     return x.kind == GRD_SCALAR_COMPLEX ? hypot(x.v.c.re, x.v.c.im) : fabs(grd_scalar_double(x));
 }
 
-/* True if the rank is not full, and what is left of the matrix beside its rank is rounding. The factors are T, whose first element is not above the largest singular value, and
- * behind it R, whose first element is the largest on its diagonal. Otherwise singular values must tell what counts as 0. */
+/* True if the rank is not full, and what is left of the matrix beside its rank is rounding. The factors are T, whose first element is not above
+ * the largest singular value, and behind it R, whose first element is the largest on its diagonal. Otherwise singular values must tell what counts
+ * as 0. */
 static bool drops_rounding(grd_dtype dtype, const struct grd_least_squares *s, const char *factors)
 {
     const double epsilon = grd_dtype_to_real(dtype) == GRD_FLOAT32 ? 0x1p-23 : 0x1p-52;

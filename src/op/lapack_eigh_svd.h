@@ -22,7 +22,8 @@ bool grd_lapack_svd_work(grd_dtype dtype, const struct grd_svd *s, struct grd_la
 bool grd_lapack_eigh(grd_dtype dtype, const struct grd_eigh *e, const struct grd_lapack_work *w, char *work);
 bool grd_lapack_svd(grd_dtype dtype, const struct grd_svd *s, const struct grd_lapack_work *w, char *work);
 
-/* x = pinv(a) b, column by column: a of m x n, b of m x k, x of n x k. Singular values below rcond times the largest count as 0; the rank is how many do not. */
+/* x = pinv(a) b, column by column: a of m x n, b of m x k, x of n x k. Singular values below rcond times the largest count as 0; the rank is how
+ * many do not. */
 struct grd_least_squares {
     int64_t m, n, k;
     double rcond;
@@ -31,10 +32,10 @@ struct grd_least_squares {
     int64_t *ret_rank;
 };
 
-/* No size is 0. */
+/* Returns the memory for a call; no size may be 0. */
 struct grd_lapack_work grd_lapack_least_squares_work(grd_dtype dtype, int64_t m, int64_t n, int64_t k);
-/* Computes one matrix, all of whose elements are finite. False, and nothing of use is written, where its rank is full or not clear, there is no such routine, or no memory for the
- * call. */
+/* Computes one matrix, all of whose elements are finite. False, and nothing of use is written, where its rank is full or not clear, there is no
+ * such routine, or no memory for the call. */
 bool grd_lapack_least_squares(grd_dtype dtype, const struct grd_least_squares *s, const struct grd_lapack_work *w, char *work);
 
 #endif

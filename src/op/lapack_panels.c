@@ -1,5 +1,6 @@
-/* Decompositions of large matrices on all threads. LAPACK decomposes panels of some columns, one after the other; by each panel, the columns to the right of it are
- * updated. Threads take whichever step can be done, leftmost first: so the next panel is decomposed while columns farther right still wait for updates.
+/* Decompositions of large matrices on all threads. LAPACK decomposes panels of some columns, one after the other; by each panel, the columns to
+ * the right of it are updated. Threads take whichever step can be done, leftmost first: so the next panel is decomposed while columns farther
+ * right still wait for updates.
  *
  * Invariants
  * - The steps, and their order for each column, depend on the sizes alone: so the bits do not depend on the number of threads.
@@ -32,16 +33,16 @@ enum {
     MOST_PANELS = 256
 };
 
-/* How often columns were updated. */
+/* The updates that some columns have had. */
 struct progress {
     int64_t updates;
     bool is_busy; /* a thread changes them */
 };
 
 /* Note [Groups]
- * Each product copies the rows of the panel to where they are read fast, which takes less time the more columns there are. But a panel of many columns is decomposed late.
- * Therefore the columns of GROUP panels are updated together by all panels but those of the group before theirs: by these, and among themselves, they are updated panel by
- * panel, so that the leftmost one is ready early. */
+ * Each product copies the rows of the panel to where they are read fast, which takes less time the more columns there are. But a panel of many
+ * columns is decomposed late. Therefore the columns of GROUP panels are updated together by all panels but those of the group before theirs: by
+ * these, and among themselves, they are updated panel by panel, so that the leftmost one is ready early. */
 struct job {
     grd_dtype dtype;
     int64_t m, n;           /* rows and columns */
@@ -82,7 +83,7 @@ static int64_t end_of(const struct job *job, int64_t panel)
     return grd_least(job->n, (panel + 1) * job->width);
 }
 
-/* The number of pivots of a panel. */
+/* Returns the number of pivots of a panel. */
 static int64_t depth_of(const struct job *job, int64_t panel)
 {
     return grd_least(job->m, end_of(job, panel)) - panel * job->width;
@@ -90,19 +91,19 @@ static int64_t depth_of(const struct job *job, int64_t panel)
 
 /* ---- Steps -------------------------------------------------------------------------------------------------------------------------------- */
 
-/* Returns how many panels update a whole group. */
+/* Returns how many panels update all panels of a group. */
 static int64_t shared_updates(const struct job *job, int64_t group)
 {
     return grd_least(grd_greatest(group - 1, 0) * GROUP, job->factors);
 }
 
-/* Under the lock. True if columns that want some updates can have the next one. */
+/* True if columns that need `wanted` updates can have the next one. The caller holds the lock. */
 static bool can_update(const struct job *job, const struct progress *progress, int64_t wanted)
 {
     return !progress->is_busy && progress->updates < grd_least(wanted, job->decomposed);
 }
 
-/* Under the lock. Finds the leftmost step that can be done; false if there is none now. */
+/* Finds the leftmost step that can be done; false if there is none now. The caller holds the lock. */
 static bool find_step(struct job *job, struct step *ret_step)
 {
     for (int64_t panel = job->decomposed; panel < job->count; panel++) {
@@ -121,7 +122,7 @@ static bool find_step(struct job *job, struct step *ret_step)
     return false;
 }
 
-/* Under the lock. */
+/* True if all steps are done. The caller holds the lock. */
 static bool is_done(const struct job *job)
 {
     bool done = job->decomposed == job->factors;
@@ -130,7 +131,7 @@ static bool is_done(const struct job *job)
     return done;
 }
 
-/* Under the lock, which is given up meanwhile. */
+/* Does a step. The caller holds the lock, which is released meanwhile. */
 static void do_step(struct job *job, const struct step *step)
 {
     struct progress *const progress = step->progress;
@@ -153,7 +154,7 @@ static void do_step(struct job *job, const struct step *step)
     atomic_fetch_add_explicit(&job->changes, 1, memory_order_relaxed);
 }
 
-/* Stays awake, since a step takes less time than it takes to wake a thread; but leaves the processor to others that want it. */
+/* Spins until a step is done, since a step takes less time than it takes to wake a thread; yields the processor now and then. */
 static void wait_for_change(const struct job *job, int seen)
 {
     enum { LOOKS = 1000 };
@@ -223,10 +224,10 @@ void grd_for_matrices(const struct grd_plan *p, int64_t side, int64_t count, int
     enum { GAIN = 2 * WIDTH }; /* columns for which another thread is worth it */
     const int64_t threads = grd_num_threads(), last = count % threads;
     const bool shares = grd_lapack_is_chosen(p) && last < grd_least(threads, side / GAIN);
-    const int64_t apart = shares ? last : 0;
-    grd_parallel_for(0, count - apart, grain, task, context);
-    if (apart > 0)
-        task(count - apart, count, context);
+    const int64_t shared = shares ? last : 0;
+    grd_parallel_for(0, count - shared, grain, task, context);
+    if (shared > 0)
+        task(count - shared, count, context);
 }
 
 /* ---- L U ---------------------------------------------------------------------------------------------------------------------------------- */
@@ -258,7 +259,7 @@ static void update_lu(struct job *job, int64_t panel, int64_t column, int64_t en
                   at(job, below, column), &job->m, 1, 1);
 }
 
-/* Rows of panels are exchanged as those right of them say, too; pivots count from the first row of the matrix. */
+/* Exchanges the rows of panels [begin, end) by the pivots of the panels to their right, which count from the first row of the matrix. */
 static void exchange_left(int64_t begin, int64_t end, void *context)
 {
     const struct job *job = context;
@@ -301,7 +302,7 @@ bool grd_lapack_lu(grd_dtype dtype, int64_t m, int64_t n, void *a, int64_t *ret_
 
 /* ---- Cholesky ----------------------------------------------------------------------------------------------------------------------------- */
 
-/* Panels right of one that fails are not looked at. */
+/* Decomposes a panel. Once one has failed, those to its right are skipped. */
 static void decompose_cholesky(struct job *job, int64_t panel)
 {
     const int64_t first = panel * job->width, below = end_of(job, panel), columns = below - first, rows = job->n - below;

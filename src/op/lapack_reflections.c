@@ -1,5 +1,5 @@
-/* Householder reflections of matrices by LAPACK: those of small matrices by one call, those of large ones by blocks of columns. The columns that the reflections of a
- * block change are cut into chunks, which all threads share.
+/* Householder reflections of matrices by LAPACK: those of small matrices by one call, those of large ones by blocks of columns. The columns that
+ * the reflections of a block change are cut into chunks, which all threads share.
  *
  * Invariant: blocks and chunks follow from the sizes of one matrix, so the bits depend neither on the number of threads nor on the batch. */
 #include "op/lapack_reflections.h"
@@ -28,14 +28,16 @@ typedef void larft_routine(const char *direction, const char *storage, const int
 
 /* ---- Blocks ------------------------------------------------------------------------------------------------------------------------------ */
 
-/* Measured on two threads of a Zen 5: blocks of 64 columns take as long for 1,000 columns and a tenth longer for 500; wider chunks leave a thread without work. */
+/* Measured on two threads of a Zen 5: blocks of 64 columns take as long for 1,000 columns and a tenth longer for 500; wider chunks leave a thread
+ * without work. */
 enum {
     BLOCK = 32, /* columns */
     CHUNK = 64, /* columns, a multiple of BLOCK */
     LEAST = 96  /* reflections: fewer are not taken by blocks */
 };
 
-/* The product of k reflections of m elements, whose vectors V are columns of a below its diagonal: one I - V T V^H after the other, of BLOCK columns each. */
+/* The product of k reflections of m elements, whose vectors V are columns of a below its diagonal: one I - V T V^H after the other, of BLOCK
+ * columns each. */
 struct blocks {
     grd_dtype dtype;
     int64_t m, k, size; /* size: of an element, in bytes */
@@ -54,7 +56,7 @@ struct blocks {
     char *x, *work;
 };
 
-/* Those of r, to change columns of x. */
+/* Returns the blocks of r, to change columns of x. */
 static struct blocks blocks_of(grd_dtype dtype, const struct grd_reflections *r, int64_t columns, void *x)
 {
     return (struct blocks){.dtype = dtype,
@@ -77,7 +79,7 @@ static int64_t count_blocks(int64_t k)
     return (k - 1) / BLOCK + 1;
 }
 
-/* The elements of triangles and heads, and of the work for columns. */
+/* Returns the elements of workspace for triangles, heads, and columns. */
 static int64_t blocks_work(int64_t k, int64_t columns)
 {
     return 2 * BLOCK * (count_blocks(k) * BLOCK + columns);
@@ -176,7 +178,7 @@ static void write_head(const struct blocks *b, int64_t first)
                (size_t)((width - 1 - j) * b->size));
 }
 
-/* Makes T of a block whose reflections are there. */
+/* Computes T of a block whose reflections are known. */
 static void make_triangle(const struct blocks *b, int64_t first)
 {
     const int64_t rows = b->m - first, width = width_of(b, first);
@@ -186,7 +188,8 @@ static void make_triangle(const struct blocks *b, int64_t first)
     write_head(b, first);
 }
 
-/* Decomposes the columns of a block. geqrt3, which works by halves, takes two thirds of the time of geqrf and larft for real dtypes, and twice as long for complex ones. */
+/* Decomposes the columns of a block. geqrt3, which works by halves, takes two thirds of the time of geqrf and larft for real dtypes, and twice as
+ * long for complex ones. */
 static void reflect_block(const struct blocks *b, int64_t first)
 {
     const int64_t rows = b->m - first, width = width_of(b, first), lwork = BLOCK * BLOCK;
@@ -315,7 +318,7 @@ static void make_chunk(const struct blocks *b, int64_t column, int64_t end)
     }
 }
 
-/* A block changes columns from its own on, so the last chunks take longest, and come first. */
+/* Runs chunks [begin, end). A block changes columns from its own on, so the last chunks take longest, and come first. */
 static void make_chunks(int64_t begin, int64_t end, void *context)
 {
     const struct blocks *b = context;
@@ -353,7 +356,8 @@ bool grd_lapack_orthogonal(grd_dtype dtype, const struct grd_reflections *r, boo
     return true;
 }
 
-/* For a few columns LAPACK takes reflections one by one, as it does without room for more: blocks of them are made at a cost that does not depend on the columns. */
+/* For a few columns LAPACK takes reflections one by one, as it does without room for more: blocks of them are made at a cost that does not depend
+ * on the columns. */
 enum { FEW = 16, LAPACK_BLOCKS = 65 * 64 /* the room for blocks of reflections */ };
 
 int64_t grd_lapack_reflections_work(int64_t k, int64_t columns)

@@ -1,5 +1,5 @@
-/* Householder reflections of matrices by LAPACK: QR decompositions and products with their Q. Each function returns false, with nothing written, where OpenBLAS does not
- * serve. Of large matrices they run on all threads. */
+/* Householder reflections of matrices by LAPACK: QR decompositions and products with their Q. Each function returns false, with nothing written,
+ * where OpenBLAS does not serve. Of large matrices they run on all threads. */
 #ifndef GRD_OP_LAPACK_REFLECTIONS_H
 #define GRD_OP_LAPACK_REFLECTIONS_H
 

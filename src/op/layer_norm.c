@@ -9,7 +9,7 @@
 #include "op/formula.h"
 #include "op/lines.h"
 
-enum { MOST_PARTS = 64, PART_ELEMENTS = 1 << 14 }; /* whose gradients of weight and bias are summed apart */
+enum { MOST_PARTS = 64, PART_ELEMENTS = 1 << 14 }; /* each of which sums gradients of weight and bias of its own */
 
 /* ---- Checks ------------------------------------------------------------------------------------------------------------------ */
 
@@ -26,7 +26,7 @@ static bool check_shape(const grd_tensor *input, grd_dims shape)
                      want + 1, grd_list_text(grd_sizes(input)));
 }
 
-/* A weight or bias may be float32 where the input is of a half type. */
+/* RuntimeError: a weight or bias has another shape or dtype; float32 is allowed beside an input of a half type. */
 static bool check_parameter(const grd_tensor *input, const grd_tensor *t, grd_dims shape, const char *name)
 {
     if (t == NULL)

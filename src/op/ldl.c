@@ -1,5 +1,5 @@
-/* Decompositions of symmetric and Hermitian matrices that need not be positive-definite, and what they solve. Algorithms are in kernel/cpu/ldl.c, and for large matrices
- * in LAPACK. Schema: schema/ldl.toml.
+/* Decompositions of symmetric and Hermitian matrices that need not be positive-definite, and what they solve. Algorithms are in kernel/cpu/ldl.c,
+ * and for large matrices in LAPACK. Schema: schema/ldl.toml.
  *
  * Invariant: each matrix, or piece of its right sides, is computed by one task, so the bits do not depend on the number of threads. */
 #include "kernel/ldl.h"
@@ -29,7 +29,7 @@ static bool check_kernel(const grd_tensor *x, const char *kernel)
 
 /* ---- Decompositions ------------------------------------------------------------------------------------------------------------------------ */
 
-/* Bytes of the workspace for one matrix: LAPACK's pivots, which are wide, and its own. */
+/* Returns the bytes of workspace for one matrix: LAPACK's 64-bit pivots, and its own. */
 static int64_t work_bytes(const grd_tensor *a)
 {
     const int64_t n = grd_size_from_end(a, 1);

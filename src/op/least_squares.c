@@ -1,4 +1,4 @@
-/* Least squares of matrices that do not have full rank, by LAPACK's gelsy. Checks, and the choice among the ways to least squares, are in norm.c. Schema:
+/* Least squares, linalg.lstsq: checks, the choice among the ways, and matrices without full rank by LAPACK's gelsy. Schema:
  * schema/matrix_norm.toml.
  *
  * Invariant: each matrix is computed by itself, so the bits do not depend on the number of threads. */
@@ -147,8 +147,8 @@ bool grd_lstsq_has_residuals(const grd_tensor *self, grd_tensor *rank, const cha
            (int64_t)least == grd_size_from_end(self, 1);
 }
 
-/* True if all singular values of matrices with A = Q R are certainly above rcond times the largest one: the Frobenius norms of R and its inverse
- * are not below the largest singular value and the reciprocal of the least one. */
+/* True if all singular values of matrices with A = Q R are certainly above rcond times the largest one. It uses that the Frobenius norms of R and
+ * of its inverse are at least the largest singular value and the reciprocal of the least one. */
 static bool is_of_full_rank(grd_tensor *r, double rcond)
 {
     double least = 0, largest = 0;
@@ -162,14 +162,14 @@ static bool is_of_full_rank(grd_tensor *r, double rcond)
            largest * rcond * rcond < 1;
 }
 
-/* The norms of columns. */
+/* Returns the norms of the columns. */
 static grd_tensor *norms_of(grd_tensor *x)
 {
     return grd_sqrt(grd_sum(grd_square(grd_abs(x)), .dim = grd_dims(-2), .keepdim = true));
 }
 
-/* True if R, of a large matrix, has full rank, by power iterations with R^H R and its inverse. After 8 rounds from a vector of n elements that are alike neither singular value is off by
- * more than a factor of n^(1/32), so a margin of 1.5 makes up for both. */
+/* True if R, of a large matrix, has full rank, by power iterations with R^H R and its inverse. After 8 rounds from a vector of n equal elements
+ * neither singular value is off by more than a factor of n^(1/32), so a margin of 1.5 makes up for both. */
 static bool is_of_full_rank_in_iterations(grd_tensor *r, double rcond)
 {
     enum { ROUNDS = 8 };
@@ -195,7 +195,7 @@ static bool is_of_full_rank_in_iterations(grd_tensor *r, double rcond)
            largest * margin * margin * rcond * rcond < 1;
 }
 
-/* Least squares by the reflections of a large decomposition, whose Q is not made. */
+/* Decomposes a large matrix for least squares into R and reflections, without computing Q; false if it is not large or not of full rank. */
 static bool reflect_large(grd_tensor *self, double rcond, bool unranked, grd_tensor **ret_a, grd_tensor **ret_tau)
 {
     const grd_geqrf_result made = grd_geqrf(grd_detach(self));
@@ -205,8 +205,8 @@ static bool reflect_large(grd_tensor *self, double rcond, bool unranked, grd_ten
     return unranked || is_of_full_rank_in_iterations(grd_triu(grd_narrow(made.a, -2, 0, k)), rcond);
 }
 
-/* Least squares of large matrices of lower rank by QR decompositions with pivoting, which take a quarter of the time of singular values; false where those are needed, since
- * LAPACK estimates which of them count as 0. */
+/* Solves least squares of large matrices of lower rank by QR decompositions with pivoting, which take a quarter of the time of singular values.
+ * False if singular values are needed, since LAPACK estimates which of them count as 0. */
 static bool solve_by_pivots(grd_tensor *self, grd_tensor *b, double rcond, grd_hidden_lstsq_pivoted_result *ret_made)
 {
     double least = -1, largest = -1;

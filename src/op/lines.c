@@ -26,7 +26,7 @@ enum {
     TURNED = 64      /* rows of a block that are transposed before they are converted: whole cache lines of the operand */
 };
 
-/* One operand: where line 0 begins, and how far apart in bytes are its elements and, along each of the other dimensions, lines. */
+/* One operand: where line 0 begins, and the strides in bytes of its elements and, along each of the other dimensions, of its lines. */
 struct operand {
     char *data;
     int64_t along, strides[GRD_MAX_DIMS];
@@ -150,7 +150,7 @@ bool grd_lines_plan(struct grd_plan *p, enum grd_lines_kernel_index kernel, grd_
 
 /* ---- How the operands lie ------------------------------------------------------------------------------------------------------------ */
 
-/* The elements of a line: they are apart by one stride, see grd_lines_reads. */
+/* Sets length and stride of a line's elements, which one stride separates: see grd_lines_reads. */
 static void set_line(struct lines *l, grd_tensor *const *tensors)
 {
     const grd_tensor *result = tensors[0];
@@ -174,7 +174,7 @@ static void set_line(struct lines *l, grd_tensor *const *tensors)
     }
 }
 
-/* Strides of the lines; neighbouring dimensions become one where every operand allows it. */
+/* Sets the strides of the lines; merges adjacent dimensions where every operand allows it. */
 static void set_geometry(struct lines *l, grd_tensor *const *tensors)
 {
     const grd_tensor *result = tensors[0];
@@ -201,14 +201,14 @@ static void set_geometry(struct lines *l, grd_tensor *const *tensors)
     }
 }
 
-/* True if the kernel can work on the operand where it is. */
+/* True if the kernel can work on the operand in place. */
 static bool lies_right(const struct lines *l, const struct operand *o, grd_dtype dtype)
 {
     return dtype == l->as && (l->columns ? o->strides[0] == l->size && o->along % l->size == 0 && o->along > 0
                                          : (o->along == l->size || l->n == 1) && o->strides[0] % l->size == 0);
 }
 
-/* Finds what has to be brought into a block. */
+/* Finds the operands that have to be copied into a block. */
 static void set_casts(struct lines *l, grd_tensor *const *tensors)
 {
     for (int i = 0; i < l->noperands; i++) {
@@ -224,14 +224,14 @@ static void set_casts(struct lines *l, grd_tensor *const *tensors)
     }
 }
 
-/* True if one block serves the result and the first tensor: both would have one, and a kernel may write where it reads. */
+/* True if one block serves the result and the first tensor: both need one, and a kernel may write where it reads. */
 static bool shares_block(const struct lines *l)
 {
     return l->nresults == 1 && l->operands[0].cast != NULL && l->operands[1].cast != NULL;
 }
 
-/* Retransposes how many lines a strip has: at most `width`, and so few that the block of an operand stays in a cache. If a block is a transpose, or has columns,
- * the strip covers whole cache lines of the operand. */
+/* Returns the number of lines of a strip: at most `width`, and so few that the block of an operand stays in a cache. If a block is transposed, or
+ * has columns, the strip covers full cache lines of the operand. */
 static int64_t width_of_blocks(const struct lines *l, int64_t width)
 {
     bool has_blocks = false, transposes = false;
@@ -254,7 +254,7 @@ static int64_t width_of_blocks(const struct lines *l, int64_t width)
     return width < l->sizes[0] ? width : l->sizes[0];
 }
 
-/* Chooses the form that the first tensor lies in, if it lies in one. */
+/* Chooses between lines and columns by the strides of the first tensor, and divides the work. */
 static bool prepare(struct grd_plan *p)
 {
     struct lines *l = lines_of(p);
@@ -301,7 +301,8 @@ static bool prepare(struct grd_plan *p)
 
 /* ---- The run -------------------------------------------------------------------------------------------------------------------------- */
 
-/* Moves rows x length elements between the block of an operand and memory, where the rows are neighbours and `step` is along one. `turned` has room for TURNED rows. */
+/* Moves rows x length elements between the block of an operand and memory, where the rows have stride 1 and `step` is the stride along one.
+ * `turned` has room for TURNED rows. */
 static void transpose_block(const struct lines *l, const struct operand *o, char *data, char *block, int64_t rows, int64_t length,
                             int64_t step, char *turned, bool back)
 {
@@ -321,7 +322,7 @@ static void transpose_block(const struct lines *l, const struct operand *o, char
     }
 }
 
-/* Brings `lines` lines to the block of an operand, or from there; in columns form all lines' elements lie together. */
+/* Copies `lines` lines to the block of an operand or, if `back`, from it; in columns form element i of all lines lies together. */
 static void move(const struct lines *l, const struct operand *o, char *data, char *block, int64_t lines, char *turned, bool back)
 {
     int64_t rows = l->columns ? l->n : lines, length = l->columns ? lines : l->n;

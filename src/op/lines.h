@@ -1,8 +1,8 @@
 /* The law "lines": an operator along one dimension, whose result has the sizes of its tensors. Softmax and running sums follow it.
  *
- * Its kernel (kernel/lines.h) gets a few lines at a time. Those that do not lie in memory as it reads them, for their strides or their dtype, are brought
- * into a block of scratch, and what it writes is brought from there to the result: piece by piece, so that no operand is copied whole. A line is
- * always done by one thread. */
+ * Its kernel (kernel/lines.h) gets a few lines at a time. Those that do not lie in memory as it reads them, for their strides or their dtype, are
+ * brought into a block of scratch, and what it writes is brought from there to the result: piece by piece, so that no operand is copied whole. A
+ * line is always done by one thread. */
 #ifndef GRD_OP_LINES_H
 #define GRD_OP_LINES_H
 
@@ -10,11 +10,11 @@
 #include "kernel/lines.h"
 #include "op/plan.h"
 
-/* IndexError: dim is out of range. RuntimeError: the tensors differ in sizes or dtype. NotImplementedError: no kernel for the dtype. The result has dtype
- * `dtype`, or, where that is NONE, that of the tensors; `sums`: integers and bool then become int64. Elements are converted before. */
+/* IndexError: dim is out of range. RuntimeError: the tensors differ in sizes or dtype. NotImplementedError: no kernel for the dtype. The result
+ * has dtype `dtype`; NONE: that of the tensors or, if `sums`, int64 for integers and bool. Elements are converted before they are computed with. */
 bool plan_lines(struct grd_plan *p, enum grd_lines_kernel_index kernel, grd_tensors tensors, int64_t dim, grd_dtype dtype, bool sums);
 void run_lines(const struct grd_plan *p);
-/* Few lines of contiguous tensors, along the last dimension, in a dtype that has kernels: one call. NULL: does not apply. */
+/* Calls the kernel once, for few lines of contiguous tensors along the last dimension, in a dtype that has kernels. NULL: does not apply. */
 grd_tensor *shortcut_lines(enum grd_lines_kernel_index kernel, grd_tensor *out, grd_tensors tensors, int64_t dim, grd_dtype dtype);
 
 /* ---- For an operator of the law with a plan of its own -------------------------------------------------------------------------------- */
@@ -26,13 +26,14 @@ enum grd_lines_operand {
     GRD_LINES_SUM     /* a result [parts, n]: the kernel adds to a line of its part of the work, from 0; NULL where there are 0 parts */
 };
 
-/* The dtype that results of `dtype` are computed in; without a row where there is no arithmetic. */
+/* Returns the dtype that results of `dtype` are computed in; it has no kernels if `dtype` has no arithmetic. */
 grd_dtype grd_lines_dtype(grd_dtype dtype);
-/* True if there is a kernel for it; otherwise NotImplementedError. */
+/* NotImplementedError: there is no kernel for the dtype. */
 bool grd_lines_check(enum grd_lines_kernel_index kernel, const char *name, grd_dtype dtype);
-/* The plan reads `t` whose dims from `first` on are a line. */
+/* Plans to read `t`, whose dims from `first` on are a line. */
 bool grd_lines_reads(struct grd_plan *p, grd_tensor *t, int first);
-/* The end of such a plan: a line is what the dims of the first result from `first` on hold. `kinds`: enum grd_lines_operand of each result and of what is read. */
+/* Ends such a plan: a line is the dims of the first result from `first` on. `kinds` has an enum grd_lines_operand for each result and each tensor
+ * that is read. */
 bool grd_lines_plan(struct grd_plan *p, enum grd_lines_kernel_index kernel, grd_dtype as, int first, const enum grd_lines_operand *kinds,
                     const double *numbers);
 

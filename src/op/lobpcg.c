@@ -1,5 +1,5 @@
-/* A few eigenvalues of large symmetric matrices: the locally optimal block preconditioned conjugate gradient method of A. Knyazev (SIAM Journal on Scientific Computing 23,
- * 2001). A composite, for whole batches at once. Schema: schema/spectral.toml. */
+/* A few eigenvalues of large symmetric matrices: the locally optimal block preconditioned conjugate gradient method of A. Knyazev (SIAM Journal on
+ * Scientific Computing 23, 2001). A composite, which takes all matrices of a batch at once. Schema: schema/spectral.toml. */
 #include <math.h>
 
 #include "base/object.h"
@@ -10,7 +10,7 @@
 #include "op/formula.h"
 #include "op/matrix_batch.h"
 
-/* The eigenvalues that are sought of Q^T A Q come first, and their vectors as combinations of the columns of Q. */
+/* Returns the eigenvalues of Q^T A Q, the sought ones first, and their vectors as combinations of the columns of Q. */
 static struct grd_linalg_eigh_result ritz(grd_tensor *A, grd_tensor *Q, bool largest)
 {
     struct grd_linalg_eigh_result found = grd_linalg_eigh(grd_matmul(grd_transpose(Q, -2, -1), grd_matmul(A, Q)));
@@ -21,13 +21,13 @@ static struct grd_linalg_eigh_result ritz(grd_tensor *A, grd_tensor *Q, bool lar
     return found;
 }
 
-/* Norms of columns; and one for each matrix, as a column of one element. */
+/* Returns the norms of the columns. */
 static grd_tensor *column_norms(grd_tensor *x)
 {
     return grd_norm(x, .dim = grd_dims(-2));
 }
 
-static grd_tensor *whole_norm(grd_tensor *x)
+static grd_tensor *matrix_norm(grd_tensor *x)
 {
     return grd_squeeze(grd_norm(x, .dim = grd_dims(-2, -1), .keepdim = true), .dim = grd_dims(-1));
 }
@@ -43,7 +43,7 @@ static bool has_converged(grd_tensor *residual, grd_tensor *E, grd_tensor *size,
 void op_hidden_lobpcg(grd_tensor *A, grd_tensor *X, grd_tensor *iK, int64_t k, int64_t niter, double tol, bool largest, grd_tensor **ret)
 {
     const int64_t n = grd_size_from_end(X, 1);
-    grd_tensor *size = grd_div(whole_norm(grd_matmul(A, X)), whole_norm(X)), *basis = grd_linalg_qr(X).Q, *E = NULL;
+    grd_tensor *size = grd_div(matrix_norm(grd_matmul(A, X)), matrix_norm(X)), *basis = grd_linalg_qr(X).Q, *E = NULL;
     for (int64_t left = niter;; left--) {
         const struct grd_linalg_eigh_result found = ritz(A, basis, largest);
         grd_tensor *chosen = grd_slice(found.eigenvectors, .dim = -1, .end = grd_int(n));

@@ -72,7 +72,7 @@ grd_tensor *grd_loss_variance(const grd_tensor *input, grd_tensor *var)
     return is_row ? grd_unsqueeze(var, -1) : var;
 }
 
-/* No smaller than `least`, with the gradient of t itself. */
+/* Returns the larger of t and `least`, with the gradient of t itself. */
 static grd_tensor *raised(grd_tensor *t, double least)
 {
     return grd_add(t, grd_sub(grd_clamp_min(grd_detach(t), grd_float(least)), grd_detach(t)));
@@ -107,7 +107,7 @@ bool grd_loss_check_weight(const grd_tensor *weight, int64_t classes)
 
 /* ---- Cross entropy ------------------------------------------------------------------------------------------------------------------ */
 
-/* Targets are probabilities: -sum(weight target log_p), the mean over all but the class dimension. */
+/* Returns the loss for targets that are probabilities: -sum(weight target log_p), averaged over all but the class dimension. */
 static grd_tensor *cross_entropy_probabilities(grd_tensor *log_p, grd_tensor *target, grd_tensor *weight, enum grd_loss_reduction how,
                                                int64_t dim, double smoothing)
 {
@@ -123,7 +123,7 @@ static grd_tensor *cross_entropy_probabilities(grd_tensor *log_p, grd_tensor *ta
     return how == GRD_LOSS_SUM ? sum : grd_div_scalar(sum, grd_float((double)log_p->numel / (double)classes));
 }
 
-/* Targets are classes, smoothed: (1 - s) nll + s / C * (the loss of a uniform target, over the same samples and weights). */
+/* Returns the smoothed loss for targets that are classes: (1 - s) nll + s / C * (the loss of a uniform target, over the same samples and weights). */
 static grd_tensor *cross_entropy_smoothed(grd_tensor *log_p, grd_tensor *target, grd_tensor *weight, enum grd_loss_reduction how,
                                           int64_t dim, int64_t ignore_index, const char *reduction, double smoothing)
 {
@@ -141,10 +141,10 @@ static grd_tensor *cross_entropy_smoothed(grd_tensor *log_p, grd_tensor *target,
     if (how == GRD_LOSS_MEAN) {
         grd_tensor *counted = grd_logical_not(ignored);
         if (weight != NULL) {
-            const grd_dims flat = grd_dims(target->numel);
+            const grd_dims vector = grd_dims(target->numel);
             grd_tensor *classes = grd_masked_fill(grd_to(target, .dtype = GRD_INT64), grd_reshape(ignored, grd_sizes(target)), grd_int(0));
-            ignored = grd_reshape(ignored, flat);
-            counted = grd_masked_fill(grd_index_select(weight, 0, grd_reshape(classes, flat)), ignored, grd_int(0));
+            ignored = grd_reshape(ignored, vector);
+            counted = grd_masked_fill(grd_index_select(weight, 0, grd_reshape(classes, vector)), ignored, grd_int(0));
         }
         uniform = grd_div(grd_sum(uniform), grd_sum(grd_to(counted, .dtype = (grd_dtype)log_p->dtype)));
     }

@@ -1,8 +1,8 @@
-/* Elimination: L U decompositions, and the equations, inverses and determinants that follow from them. Algorithms are in kernel/cpu/lu.c, and for large matrices in
- * LAPACK. Schema: schema/lu.toml.
+/* Elimination: L U decompositions, and the equations, inverses and determinants that follow from them. Algorithms are in kernel/cpu/lu.c, and for
+ * large matrices in LAPACK. Schema: schema/lu.toml.
  *
- * Invariant: each matrix is computed by one task, a large one in steps that depend on its sizes alone (op/lapack_panels.c), and small ones have the same bits alone and in
- * lanes: so the bits do not depend on the number of threads. */
+ * Invariant: each matrix is computed by one task, a large one in steps that depend on its sizes alone (op/lapack_panels.c), and small ones have
+ * the same bits alone and in lanes: so the bits do not depend on the number of threads. */
 #include "kernel/lu.h"
 
 #include <math.h>
@@ -51,7 +51,7 @@ static bool is_differentiated(const grd_tensor *t)
     return grd_composite_is_recorded(t) || (grd_keys_of(grd_physical(t)) >> GRD_KEY_FORWARD & 1) != 0;
 }
 
-/* True if they are computed so: one alone takes less time in a kernel of its own, which gives the same bits. */
+/* True for matrices that are decomposed many at once. A single one takes less time in a kernel of its own, which gives the same bits. */
 static bool is_small(const grd_tensor *A)
 {
     return fits_lanes(A) && grd_matrix_count(A) > 1;
@@ -126,7 +126,7 @@ static bool pivots_are_in(const grd_tensor *pivots, int64_t rows, double *ret_le
     return !grd_composite_extremes((grd_tensor *)pivots, ret_least, &largest) || (*ret_least >= 1 && largest <= (double)rows);
 }
 
-/* Pivots are rows of numbers, `most` or fewer. */
+/* RuntimeError: pivots are not int32 rows of at most `most` numbers. */
 static bool check_pivots(const grd_tensor *pivots, int64_t most, const char *function)
 {
     return (pivots->ndim > 0 && grd_size_from_end(pivots, 1) <= most) ||
@@ -134,7 +134,7 @@ static bool check_pivots(const grd_tensor *pivots, int64_t most, const char *fun
                      grd_list_text(grd_sizes(pivots)));
 }
 
-/* LU is square, with as many pivots as rows. */
+/* RuntimeError: LU is not square, or has not as many pivots as rows. */
 static bool check_factors(const grd_tensor *LU, const grd_tensor *pivots, const char *function)
 {
     if (!grd_decomposition_check_square(LU, function))
@@ -172,7 +172,7 @@ static int64_t small_grain(const grd_tensor *a, double share)
     return grd_lanes_grain((int64_t)n, grd_matrix_grain(share * n * n * n));
 }
 
-/* Plans to read matrices that fit into lanes. */
+/* Plans to read small matrices for the kernels in lanes. */
 static bool plan_small(struct grd_plan *p, grd_tensor *A, const char *function)
 {
     return grd_decomposition_check_square(A, function) && (fits_lanes(A) || grd_raise_no_kernel(function, (grd_dtype)A->dtype)) &&
@@ -202,8 +202,8 @@ void run_hidden_inverse_small(const struct grd_plan *p, grd_tensor *A)
     grd_parallel_for(0, grd_matrix_count(A), small_grain(A, 4.0 / 3), invert_matrices, (void *)p);
 }
 
-/* With S A = L U, the inverse of A is U^-1 L^-1 S. Column i of U^-1 L^-1 is found in scratch memory, of L^-1 without the zeros above the first column of a piece, and
- * becomes column places[i] of the inverse. */
+/* With S A = L U, the inverse of A is U^-1 L^-1 S. Column i of U^-1 L^-1 is found in scratch memory, of L^-1 without the zeros above the first
+ * column of a piece, and becomes column places[i] of the inverse. */
 struct inverses {
     const struct grd_plan *p;
     int64_t n, pieces; /* of a matrix: threads share them */
@@ -438,7 +438,7 @@ bool check_hidden_lu_solve(struct grd_plan *p, grd_tensor *LU, grd_tensor *pivot
     return pivots_name_rows(LU, pivots);
 }
 
-/* Of X A = B, columns of the transposed X are solved. */
+/* The systems of a batch. For X A = B the columns of the transposed X are solved. */
 struct systems {
     const struct grd_plan *p;
     int64_t n, k; /* equations, and right sides of a matrix */
@@ -531,7 +531,7 @@ bool grd_lu_solve_check(const grd_tensor *lu, const grd_tensor *pivots, const gr
                      function, grd_list_text(grd_sizes(pivots)));
 }
 
-/* True if the equations of small matrices, with B from the left, are solved many at once, without a decomposition that is kept. */
+/* True if the equations of small matrices, A X = B, are solved many at once, without keeping the decomposition. */
 static bool is_solved_in_lanes(const grd_tensor *A, const grd_tensor *B)
 {
     int64_t sizes[GRD_MAX_DIMS], ndim;

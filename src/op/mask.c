@@ -124,7 +124,7 @@ static bool count_mask(struct grd_plan *p, const grd_tensor *t)
     return true;
 }
 
-/* Moves what the mask selects between result and in[0]: from where the mask is set to a dense list, or, if in[0] is that list, back. */
+/* Moves the elements that the mask selects to a dense list or, if in[0] is that list, back. */
 static void move_blocks(int64_t begin, int64_t end, void *context)
 {
     const struct counted_mask *mask = context;
@@ -141,7 +141,7 @@ static void move_blocks(int64_t begin, int64_t end, void *context)
 
 /* ---- Selection ----------------------------------------------------------------------------------------------------------- */
 
-/* The sizes two tensors broadcast to. */
+/* Finds the sizes that two tensors broadcast to. */
 static bool common_sizes(grd_dims a, const grd_tensor *mask, int64_t *ret_sizes, grd_dims *ret)
 {
     int64_t n;

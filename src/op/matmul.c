@@ -22,7 +22,7 @@ static inline uint64_t kind_of(const grd_tensor *t)
     return t->traits & GRD_TRAITS_KIND;
 }
 
-/* Where a small product of that dtype is written: `out`, if it is given, or a new tensor. NULL where `out` cannot take it as it is. */
+/* Returns the tensor to which a small product of that dtype is written: `out`, or a new one. NULL if `out` cannot be written as it is. */
 static inline __attribute__((always_inline)) grd_tensor *small_result(grd_tensor *out, int64_t m, int64_t n, const grd_tensor *a,
                                                                       const grd_tensor *b)
 {
@@ -41,8 +41,8 @@ static inline __attribute__((always_inline)) grd_tensor *small_result(grd_tensor
     return result;
 }
 
-/* self + a @ b, or a @ b when self is NULL, of two small matrices on the cpu: the kernel is called straight. NULL, and nothing done, where
- * it is not that simple; the bits are the same. */
+/* Returns self + a @ b, or a @ b if self is NULL, of two small matrices on the cpu; the kernel is called without a plan. NULL, and nothing done,
+ * if that does not apply; the bits are the same. */
 static inline __attribute__((always_inline)) grd_tensor *small_product(grd_tensor *out, const grd_tensor *self, const grd_tensor *a,
                                                                        const grd_tensor *b)
 {
@@ -77,7 +77,7 @@ static inline __attribute__((always_inline)) grd_tensor *small_product(grd_tenso
     return result;
 }
 
-/* Where all matrices of one side are the same memory, those of the other side are one matrix with more rows, or columns, if they lie one after the other. */
+/* Folds a batch into one product: if all matrices of one side are the same memory, the other side is one matrix with more rows, or columns. */
 static void fold_batch(struct grd_product *x)
 {
     struct grd_gemm *g = &x->g;
@@ -96,7 +96,7 @@ static void fold_batch(struct grd_product *x)
     }
 }
 
-/* Describes the product in strides as the kernels read them, of the last two dimensions; a vector is a column. */
+/* Describes the product by the strides of the last two dimensions; a vector is a column. */
 static bool prepare_product(struct grd_plan *p)
 {
     struct grd_product *x = grd_product_of(p);
@@ -125,8 +125,8 @@ static bool prepare_product(struct grd_plan *p)
     return grd_product_choose(p);
 }
 
-/* beta * self + alpha * a @ b, self NULL: none. Shapes and dtypes have been checked; `name` is for the error of a dtype without products. The
- * result has the given sizes: (m, n), (batch, m, n) or (m). */
+/* Plans beta * self + alpha * a @ b; self may be NULL. The caller has checked shapes and dtypes; `name` is for the error of a dtype without
+ * products. The result has the given sizes: (m, n), (batch, m, n) or (m). */
 static bool plan_product(struct grd_plan *p, grd_tensor *self, grd_tensor *a, grd_tensor *b, grd_dims sizes, grd_scalar beta,
                          grd_scalar alpha, const char *name)
 {
@@ -193,7 +193,7 @@ static bool check_batches(const grd_tensor *batch1, const grd_tensor *batch2)
     return true;
 }
 
-/* `self` may be NULL. */
+/* Checks the operands of mv and addmv; `self` may be NULL. */
 static bool check_matrix_vector(const grd_tensor *self, const grd_tensor *mat, const grd_tensor *vec)
 {
     if (mat->ndim != 2 || vec->ndim != 1 || (self != NULL && self->ndim > 1))
@@ -211,7 +211,7 @@ static bool check_matrix_vector(const grd_tensor *self, const grd_tensor *mat, c
     return true;
 }
 
-/* The added tensor broadcasts to the product. */
+/* RuntimeError: the added tensor does not broadcast to the product. */
 static bool check_expands(const grd_tensor *self, grd_dims sizes)
 {
     for (int64_t i = 1; i <= self->ndim && i <= sizes.n; i++) {
@@ -339,7 +339,7 @@ void run_dot(const struct grd_plan *p, grd_tensor *self, grd_tensor *tensor)
 
 /* ---- matmul and linear -------------------------------------------------------------------------------------------------------------- */
 
-/* Many rows against one matrix or vector: one product over all rows, to which `added` is added unless it is NULL. */
+/* Multiplies many rows by one matrix or vector as one product over all rows, to which `added` is added unless it is NULL. */
 static grd_tensor *fold_rows(grd_tensor *self, grd_tensor *other, grd_tensor *added)
 {
     int64_t sizes[GRD_MAX_DIMS], ndim = self->ndim;

@@ -1,4 +1,5 @@
-/* Products of several matrices: powers, chains in the cheapest order, and the powers that decompositions of low rank are made of. Composites. Schema: schema/chains.toml. */
+/* Products of several matrices: powers, chains in the cheapest order, and the powers that decompositions of low rank are made of. Composites.
+ * Schema: schema/chains.toml. */
 #include <math.h>
 #include <string.h>
 
@@ -46,7 +47,7 @@ struct chain {
     struct part *parts;
 };
 
-/* The cheapest way to divide a part, of which all shorter ones are known. */
+/* Returns the cheapest way to divide a part, given all shorter parts. */
 static struct part divided(const struct chain *c, int64_t first, int64_t last)
 {
     const double outer = (double)c->matrices[first]->sizes[0] * (double)c->matrices[last]->sizes[1];
@@ -87,7 +88,7 @@ static bool check_matrix(const grd_tensor *t, int64_t i, int64_t n)
            grd_raise(GRD_ERROR_RUNTIME, "multi_dot(): the %s tensor must be 1D or 2D but got %dD", i == 0 ? "first" : "last", (int)t->ndim);
 }
 
-/* Matrix i fits behind the one before it, whose dtype it has. */
+/* RuntimeError: matrix i has another dtype than the one before it, or does not fit behind it. */
 static bool check_pair(grd_tensor *const *matrices, int64_t i)
 {
     const grd_tensor *first = matrices[0], *before = matrices[i - 1], *t = matrices[i];
@@ -137,7 +138,7 @@ grd_tensor *op_chain_matmul(grd_tensors matrices)
 
 /* ---- Low rank ---------------------------------------------------------------------------------------------------------------------------- */
 
-/* An orthonormal basis of the columns of (A - M) x, or of (A - M)^H x; M may be absent. */
+/* Returns an orthonormal basis of the columns of (A - M) x, or of (A - M)^H x; M may be NULL. */
 static grd_tensor *basis_of(grd_tensor *A, grd_tensor *M, grd_tensor *x, bool adjoint)
 {
     grd_tensor *product = grd_matmul(adjoint ? grd_conj_physical(grd_transpose(A, -2, -1)) : A, x);

@@ -12,7 +12,7 @@ static double largest_norm(grd_dtype dtype)
     return dtype == GRD_FLOAT64 || dtype == GRD_COMPLEX128 ? 0.75 : 2.5;
 }
 
-/* The number s of halvings of each matrix, in tensors of one element; 0 where an element is not finite. */
+/* Returns the number s of halvings of each matrix, in tensors of one element; 0 where an element is not finite. */
 static grd_tensor *halvings_of(grd_tensor *matrices)
 {
     grd_tensor *norms = grd_amax(grd_sum(grd_abs(matrices), .dim = grd_dims(-2), .keepdim = true), .dim = grd_dims(-1), .keepdim = true);
@@ -21,7 +21,7 @@ static grd_tensor *halvings_of(grd_tensor *matrices)
     return grd_clamp(halvings, .min = grd_float(0), .max = grd_float(MOST_HALVINGS));
 }
 
-/* sum over i < GROUP of powers[i] / (first + i)! */
+/* Returns the sum over i < GROUP of powers[i] / (first + i)! */
 static grd_tensor *group_of_terms(grd_tensor *const *powers, int first, double factorial)
 {
     grd_tensor *sum = grd_mul_scalar(powers[0], grd_float(1 / factorial));
@@ -32,7 +32,7 @@ static grd_tensor *group_of_terms(grd_tensor *const *powers, int first, double f
     return sum;
 }
 
-/* The Taylor polynomial of DEGREE, as a polynomial in a^GROUP whose coefficients are groups of terms. */
+/* Returns the Taylor polynomial of DEGREE, as a polynomial in a^GROUP whose coefficients are groups of terms. */
 static grd_tensor *polynomial(grd_tensor *a)
 {
     const int64_t n = a->sizes[a->ndim - 1];

@@ -63,7 +63,7 @@ static struct nll *nll_of(const struct grd_plan *p)
     return (struct nll *)(uintptr_t)p->state;
 }
 
-/* The plan of both: `size` is that of the input, `t` the input or the gradient of the losses. */
+/* Plans the loss or its gradient: `size` is that of the input, `t` the input or the gradient of the losses. */
 static bool plan_nll(struct grd_plan *p, grd_dims size, grd_tensor *t, grd_tensor *target, grd_tensor *weight, const char *reduction,
                      int64_t ignore_index)
 {
@@ -95,7 +95,7 @@ static bool plan_nll(struct grd_plan *p, grd_dims size, grd_tensor *t, grd_tenso
     return grd_plan_reads_as(p, t, dtype) && grd_plan_reads_as(p, target, GRD_INT64) && grd_plan_reads_as(p, weight, dtype);
 }
 
-/* The result of reduction "none": the target's sizes, but 0-d for one sample without a batch. */
+/* Returns the sizes for reduction "none": the target's, but 0-d for one sample without a batch. */
 static grd_dims loss_sizes(const struct grd_plan *p, grd_dims size, const grd_tensor *target)
 {
     return nll_of(p)->how == GRD_LOSS_NONE && size.n > 1 ? grd_sizes(target) : GRD_NO_DIMS;
@@ -129,7 +129,7 @@ static void add_piece(int64_t begin, int64_t end, void *context)
     x->kernels->forward(&x->kernel, begin, end, x->in, x->out, &x->sums[begin / x->grain]);
 }
 
-/* Writes each loss where there is an `out`, and returns the sums over all targets. */
+/* Writes each loss if there is an `out`, and returns the sums over all targets. */
 static struct grd_nll_sums add_losses(struct nll *x)
 {
     struct grd_nll_sums sums[PIECES], total = {0};

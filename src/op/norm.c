@@ -1,4 +1,4 @@
-/* What formulas of schema/matrix_norm.toml ask of their arguments: checks in PyTorch's words, and tolerances. */
+/* Checks and tolerances of norms, ranks and pseudo-inverses, which are formulas in schema/matrix_norm.toml and schema/reduction.toml. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>

@@ -57,7 +57,7 @@ static void *find_symbol(void *library, const char *name)
     return found != NULL ? found : dlsym(library, name);
 }
 
-/* True if a library has all of them. */
+/* True if a library has all functions that are used. */
 static bool find_symbols(void *library)
 {
     for (int i = 0; i < GRD_LENGTH(symbols); i++) {
@@ -73,7 +73,7 @@ static bool find_symbols(void *library)
 
 static const char *const package_name = "libscipy_openblas64_.so";
 
-/* Opens a file of the folder of this library, or of one beside it. */
+/* Opens a library in the folder of this one, or in a folder beside it. */
 static void *open_beside(const char *folder)
 {
     Dl_info info;
@@ -88,8 +88,7 @@ static void *open_beside(const char *folder)
     return written < (int)sizeof path && access(path, R_OK) == 0 ? dlopen(path, RTLD_NOW | RTLD_LOCAL) : NULL;
 }
 
-/* An installed library has OpenBLAS beside it, a Python package has it in the package scipy_openblas64 beside its own, and a system may
- * have one with 64-bit integers. */
+/* Opens OpenBLAS: beside an installed library, in the package scipy_openblas64 beside a Python package, or a system library with 64-bit integers. */
 static void *open_library(const char *wanted)
 {
     static const char *const system_names[] = {"libscipy_openblas64_.so", "libopenblas64_.so.0", "libopenblas64.so.0"};
@@ -115,7 +114,7 @@ static void *open_library(const char *wanted)
  * wherever two threads change the environment. */
 extern char **environ;
 
-/* A copy of the environment with `count` more entries; NULL when there is no memory. */
+/* Returns a copy of the environment with `count` more entries; NULL if there is no memory. */
 static char **extended_environment(const char *const *more, size_t count)
 {
     size_t n = 0;
@@ -149,14 +148,14 @@ static void *open_with_settings(const char *wanted)
     return library;
 }
 
-/* True if so much memory can be had now. */
+/* True if that much memory can be allocated now. */
 static bool is_memory_there(size_t bytes)
 {
     void *probe = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     return probe != MAP_FAILED && munmap(probe, bytes) == 0;
 }
 
-/* A first product makes OpenBLAS take the memory of a call. */
+/* Runs a small product, at which OpenBLAS allocates the memory of a call. */
 static void run_first_call(void)
 {
     enum { SIDE = 64 };
@@ -212,7 +211,7 @@ static bool load(void)
     return true;
 }
 
-/* The child of a fork has one thread: what others were about does not end. OpenBLAS counts the memory of their calls as in use. */
+/* Resets the count of running calls: the child has one thread, and calls of others never end. OpenBLAS goes on counting their memory as in use. */
 static void after_fork_in_child(void)
 {
     lock = (pthread_mutex_t)PTHREAD_MUTEX_INITIALIZER;
@@ -261,7 +260,7 @@ static grd_lapack_routine *find_routine(grd_dtype dtype, enum grd_lapack_name na
     return routine;
 }
 
-/* A look among the names of the library takes longer than LAPACK does for a small matrix, so what was found is kept. */
+/* Found routines are kept, since looking up a name takes longer than LAPACK takes for a small matrix. */
 grd_lapack_routine *grd_lapack(grd_dtype dtype, enum grd_lapack_name name)
 {
     static _Atomic(grd_lapack_routine *) found[GRD_DTYPE_COUNT][GRD_LAPACK_COUNT];

@@ -1,4 +1,4 @@
-/* OpenBLAS as a library that may be there: found and loaded when it is first asked for. */
+/* OpenBLAS as an optional library: found and loaded when it is first needed. */
 #ifndef GRD_OP_OPENBLAS_H
 #define GRD_OP_OPENBLAS_H
 
@@ -17,7 +17,7 @@ typedef void grd_dgemm(int order, int trans_a, int trans_b, int64_t m, int64_t n
 typedef void grd_complex_gemm(int order, int trans_a, int trans_b, int64_t m, int64_t n, int64_t k, const void *alpha, const void *a,
                               int64_t lda, const void *b, int64_t ldb, const void *beta, void *c, int64_t ldc);
 
-/* Its functions, with 64-bit integers. */
+/* Loads OpenBLAS unless that was tried before. NULL if it cannot be used; the answer never changes. */
 struct grd_openblas {
     grd_sgemm *sgemm;
     grd_dgemm *dgemm;

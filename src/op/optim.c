@@ -1,4 +1,4 @@
-/* Optimizer steps over lists of tensors: checks, temporaries where tensors are not laid out alike, and the loops in pieces of fixed size.
+/* Optimizer steps over lists of tensors: checks, temporaries where tensors have not one layout, and the loops in pieces of fixed size.
  *
  * Not here: which tensors and numbers an optimizer has (optim_steps.c), and its update (kernel/cpu/optim.c).
  * Invariants: every check and allocation comes before the first write; the work is divided at fixed places, so that the bits do not
@@ -28,7 +28,7 @@ enum { GRAIN = 16 * 1024 };
 /* The tensors that belong to one parameter: itself, its gradient, its state. NULL: this state does not exist. */
 struct group {
     grd_tensor *original[GRD_OPTIM_ROLES];
-    grd_tensor *near[GRD_OPTIM_ROLES];    /* the same elements for the kernel: of one dtype and layout, on the cpu */
+    grd_tensor *operand[GRD_OPTIM_ROLES]; /* the same elements for the kernel: of one dtype and layout, on the cpu */
     grd_tensor *rounded[GRD_OPTIM_ROLES]; /* on their way to another device: room for elements of the original's dtype */
     grd_tensor *values[GRD_OPTIM_VALUES]; /* on the cpu */
 };
@@ -49,7 +49,7 @@ static bool check_dtype(grd_dtype dtype)
                : grd_raise(GRD_ERROR_RUNTIME, "parameters must be floating point or complex, not %s", grd_dtype_name(dtype));
 }
 
-static bool check_alike(const grd_tensor *param, const grd_tensor *t, const char *name, int64_t i)
+static bool check_same_shape(const grd_tensor *param, const grd_tensor *t, const char *name, int64_t i)
 {
     if (t->dtype != param->dtype)
         return grd_raise(GRD_ERROR_RUNTIME, "%s[%lld] has dtype %s where the parameter has %s", name, (long long)i,
@@ -62,19 +62,21 @@ static bool check_alike(const grd_tensor *param, const grd_tensor *t, const char
 
 static bool check_lists(const struct step *s)
 {
-    for (int role = GRD_OPTIM_GRAD; role < s->call->nlists; role++)
-        if (s->call->lists[role].n != s->n && !(role >= s->call->nrequired && s->call->lists[role].n == 0))
-            return grd_raise(GRD_ERROR_RUNTIME, "%s has %lld tensors for %lld parameters", s->call->names[role],
+    const int first_optional = s->call->optimizer->nlists - s->call->optimizer->noptional;
+    for (int role = GRD_OPTIM_GRAD; role < s->call->optimizer->nlists; role++)
+        if (s->call->lists[role].n != s->n && !(role >= first_optional && s->call->lists[role].n == 0))
+            return grd_raise(GRD_ERROR_RUNTIME, "%s has %lld tensors for %lld parameters", s->call->optimizer->lists[role],
                              (long long)s->call->lists[role].n, (long long)s->n);
     for (int64_t i = 0; i < s->n; i++) {
         const grd_tensor *param = s->call->lists[GRD_OPTIM_PARAM].data[i];
         if (!check_dtype((grd_dtype)param->dtype))
             return false;
-        for (int role = GRD_OPTIM_PARAM; role < s->call->nlists; role++) {
+        for (int role = GRD_OPTIM_PARAM; role < s->call->optimizer->nlists; role++) {
             if (s->call->lists[role].n == 0)
                 continue;
             const grd_tensor *t = s->call->lists[role].data[i];
-            if (!check_alike(param, t, s->call->names[role], i) || (role != GRD_OPTIM_GRAD && !grd_check_no_internal_overlap(t)))
+            if (!check_same_shape(param, t, s->call->optimizer->lists[role], i) ||
+                (role != GRD_OPTIM_GRAD && !grd_check_no_internal_overlap(t)))
                 return false;
         }
     }
@@ -83,9 +85,9 @@ static bool check_lists(const struct step *s)
 
 static bool check_values(const struct step *s)
 {
-    for (int k = 0; k < s->call->nvalues; k++) {
+    for (int k = 0; k < s->call->optimizer->nvalues; k++) {
         const grd_tensors values = s->call->values[k];
-        const char *name = s->call->value_names[k];
+        const char *name = s->call->optimizer->values[k];
         if (values.n != s->n)
             return grd_raise(GRD_ERROR_RUNTIME, "%s has %lld tensors for %lld parameters", name, (long long)values.n, (long long)s->n);
         for (int64_t i = 0; i < s->n; i++)
@@ -95,10 +97,10 @@ static bool check_values(const struct step *s)
     return true;
 }
 
-/* ---- There and back ------------------------------------------------------------------------------------------------------------- */
+/* ---- Operands of the kernel ------------------------------------------------------------------------------------------------------------- */
 
-/* True if the kernel can run over the memory of the tensors as it lies. */
-static bool are_alike(const struct group *g, int nroles)
+/* True if the kernel can run over the memory of the tensors in place. */
+static bool have_one_layout(const struct group *g, int nroles)
 {
     const grd_tensor *param = g->original[GRD_OPTIM_PARAM];
     const grd_dims sizes = grd_dims_from(param->sizes, param->ndim);
@@ -114,18 +116,18 @@ static bool are_alike(const struct group *g, int nroles)
     return true;
 }
 
-static bool bring_near(struct group *g, int nroles)
+static bool make_operands(struct group *g, int nroles)
 {
-    const bool alike = are_alike(g, nroles);
+    const bool one_layout = have_one_layout(g, nroles);
     for (int role = GRD_OPTIM_PARAM; role < nroles && !grd_pending(); role++) {
         grd_tensor *t = g->original[role];
-        if (t == NULL || alike) {
-            g->near[role] = t;
+        if (t == NULL || one_layout) {
+            g->operand[role] = t;
             continue;
         }
         const grd_tensor *here = grd_on_cpu(t);
         if (!grd_pending())
-            g->near[role] = grd_clone_contiguous(here, grd_computed_dtype((grd_dtype)t->dtype));
+            g->operand[role] = grd_clone_contiguous(here, grd_computed_dtype((grd_dtype)t->dtype));
         if (!grd_pending() && grd_is_extra(grd_device_of(t)))
             g->rounded[role] = grd_new(grd_sizes(t), (grd_dtype)t->dtype, GRD_CPU);
     }
@@ -135,25 +137,25 @@ static bool bring_near(struct group *g, int nroles)
 static void put_back(struct group *g, int nroles)
 {
     for (int role = GRD_OPTIM_PARAM; role < nroles; role++) {
-        grd_tensor *t = g->original[role], *near = g->near[role];
+        grd_tensor *t = g->original[role], *operand = g->operand[role];
         if (t == NULL || role == GRD_OPTIM_GRAD)
             continue;
-        if (g->rounded[role] != NULL && grd_copy_elements(g->rounded[role], near))
+        if (g->rounded[role] != NULL && grd_copy_elements(g->rounded[role], operand))
             grd_transfer(t, g->rounded[role]);
-        else if (near != t)
-            grd_copy_elements(t, near);
+        else if (operand != t)
+            grd_copy_elements(t, operand);
         grd_bump_version(t);
     }
 }
 
 static bool bring_values(const struct grd_optim_step *call, struct group *group, int64_t i)
 {
-    for (int k = 0; k < call->nvalues && !grd_pending(); k++)
+    for (int k = 0; k < call->optimizer->nvalues && !grd_pending(); k++)
         group->values[k] = grd_on_cpu(call->values[k].data[i]);
     return !grd_pending();
 }
 
-/* False, with the error raised, unless every parameter and what belongs to it is at hand. */
+/* Prepares the operands of every parameter; false, with the error raised, on failure. */
 static bool prepare(struct step *s)
 {
     s->n = s->call->lists[GRD_OPTIM_PARAM].n;
@@ -164,10 +166,10 @@ static bool prepare(struct step *s)
         return false;
     memset(s->groups, 0, (size_t)s->n * sizeof *s->groups);
     for (int64_t i = 0; i < s->n; i++) {
-        for (int role = GRD_OPTIM_PARAM; role < s->call->nlists; role++)
+        for (int role = GRD_OPTIM_PARAM; role < s->call->optimizer->nlists; role++)
             s->groups[i].original[role] = s->call->lists[role].n > 0 ? s->call->lists[role].data[i] : NULL;
         if (!grd_is_meta(s->groups[i].original[GRD_OPTIM_PARAM]) &&
-            !(bring_near(&s->groups[i], s->call->nlists) && bring_values(s->call, &s->groups[i], i)))
+            !(make_operands(&s->groups[i], s->call->optimizer->nlists) && bring_values(s->call, &s->groups[i], i)))
             return false;
     }
     return true;
@@ -186,14 +188,14 @@ static void run_piece(int64_t begin, int64_t end, void *context)
 {
     const struct work *w = context;
     const int64_t offset = begin * w->itemsize;
-    grd_tensor *const *near = w->group->near;
-    struct grd_optim_block block = {.kind = w->step->call->kind,
+    grd_tensor *const *operand = w->group->operand;
+    struct grd_optim_block block = {.kind = w->step->call->optimizer->kind,
                                     .n = end - begin,
-                                    .param = near[GRD_OPTIM_PARAM]->data + offset,
-                                    .grad = near[GRD_OPTIM_GRAD]->data + offset,
+                                    .param = operand[GRD_OPTIM_PARAM]->data + offset,
+                                    .grad = operand[GRD_OPTIM_GRAD]->data + offset,
                                     .numbers = w->step->call->numbers};
     for (int k = 0; k < GRD_OPTIM_STATES; k++)
-        block.state[k] = near[GRD_OPTIM_STATE + k] != NULL ? near[GRD_OPTIM_STATE + k]->data + offset : NULL;
+        block.state[k] = operand[GRD_OPTIM_STATE + k] != NULL ? operand[GRD_OPTIM_STATE + k]->data + offset : NULL;
     w->kernels->step(&block);
 }
 
@@ -201,15 +203,15 @@ static void run_piece(int64_t begin, int64_t end, void *context)
 static void advance(const struct grd_optim_step *call, const struct group *group, int64_t i)
 {
     double numbers[GRD_OPTIM_VALUES] = {0};
-    for (int k = 0; k < call->nvalues; k++)
+    for (int k = 0; k < call->optimizer->nvalues; k++)
         numbers[k] = grd_scalar_double(grd_scalar_read(group->values[k]->data, (grd_dtype)group->values[k]->dtype)) + (k == 0);
-    if (call->set_numbers != NULL)
-        call->set_numbers(call->numbers, numbers);
-    for (int k = 0; k < call->nvalues; k++) {
-        grd_tensor *value = call->values[k].data[i], *near = group->values[k];
-        grd_scalar_write(grd_float(numbers[k]), (grd_dtype)near->dtype, near->data);
-        if (near != value)
-            grd_transfer(value, near);
+    if (call->optimizer->set_numbers != NULL)
+        call->optimizer->set_numbers(call->numbers, numbers);
+    for (int k = 0; k < call->optimizer->nvalues; k++) {
+        grd_tensor *value = call->values[k].data[i], *operand = group->values[k];
+        grd_scalar_write(grd_float(numbers[k]), (grd_dtype)operand->dtype, operand->data);
+        if (operand != value)
+            grd_transfer(value, operand);
         grd_bump_version(value);
     }
 }
@@ -217,7 +219,7 @@ static void advance(const struct grd_optim_step *call, const struct group *group
 static void run_parameter(struct step *s, int64_t i)
 {
     struct group *group = &s->groups[i];
-    const grd_tensor *param = group->near[GRD_OPTIM_PARAM];
+    const grd_tensor *param = group->operand[GRD_OPTIM_PARAM];
     if (param == NULL)
         return;
     const bool pairs = grd_dtype_is_complex((grd_dtype)param->dtype);
@@ -225,7 +227,7 @@ static void run_parameter(struct step *s, int64_t i)
     struct work work = {s, group, grd_kernels->optim[real], grd_dtype_size(real)};
     advance(s->call, group, i);
     grd_parallel_for(0, param->numel * (pairs ? 2 : 1), GRAIN, run_piece, &work);
-    put_back(group, s->call->nlists);
+    put_back(group, s->call->optimizer->nlists);
 }
 
 grd_tensors grd_optim_run(const struct grd_optim_step *call)

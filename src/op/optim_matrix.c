@@ -1,6 +1,7 @@
 /* Steps of optimizers that see a parameter as a matrix: Adafactor and Muon, in calls of operators.
  *
- * Formulas: schema/optim.toml. Invariant: sizes are checked before anything is written. */
+ * Formulas: schema/optim.toml.
+ * Invariant: sizes are checked before anything is written. */
 #include <math.h>
 #include <string.h>
 
@@ -28,13 +29,13 @@ static bool check_sizes(const grd_tensor *param, const grd_tensor *t, const char
                                                             (long long)i, grd_list_text(grd_sizes(t)), grd_list_text(grd_sizes(param)));
 }
 
-/* A 0-d tensor of t's dtype. */
+/* Returns a 0-d tensor of t's dtype with the value. */
 static grd_tensor *number_like(const grd_tensor *t, double value)
 {
     return grd_full(GRD_NO_DIMS, grd_float(value), .dtype = (grd_dtype)t->dtype, .device = grd_tensor_device(t));
 }
 
-/* A 0-d tensor with the dtype and on the device of t. */
+/* Returns a 0-d tensor with t's dtype, on its device. */
 static grd_tensor *convert_like(grd_tensor *number, const grd_tensor *t)
 {
     return grd_to(number, .dtype = (grd_dtype)t->dtype, .device = grd_tensor_device(t));
@@ -47,7 +48,7 @@ struct adafactor {
     bool maximize;
 };
 
-/* The root of the mean of the squares of all elements, 0-d. */
+/* Returns the root of the mean of the squares of all elements, 0-d. */
 static grd_tensor *root_mean_square(grd_tensor *t)
 {
     return grd_mul_scalar(grd_norm(t), grd_float(1 / sqrt((double)t->numel)));
@@ -84,7 +85,7 @@ static void adafactor_step(grd_tensor *param, grd_tensor *grad, grd_tensor *row_
     grd_sub_(param, grd_mul(update, grd_div(scale, size)));
 }
 
-/* The sizes of a parameter with that of one dimension, counted from the end, set to 1. */
+/* RuntimeError: `t` has not the sizes of the parameter with one dimension, counted from the end, set to 1. */
 static bool check_means(const grd_tensor *param, const grd_tensor *t, int from_end, const char *name, int64_t i)
 {
     int64_t sizes[GRD_MAX_DIMS];
@@ -123,8 +124,8 @@ struct muon {
     bool nesterov;
 };
 
-/* A matrix with the singular vectors of g whose singular values are near 1: x / |x|, then x = a x + (b x x^T + c (x x^T)^2) x a few times, in bfloat16, with the
- * shorter side as rows. */
+/* Returns a matrix with the singular vectors of g and singular values near 1: x / |x|, then x = a x + (b x x^T + c (x x^T)^2) x a few times, in
+ * bfloat16, with the shorter side as rows. */
 static grd_tensor *orthogonalized(grd_tensor *g, const struct muon *m)
 {
     const bool tall = g->sizes[0] > g->sizes[1];
@@ -140,7 +141,8 @@ static grd_tensor *orthogonalized(grd_tensor *g, const struct muon *m)
     return tall ? grd_transpose(x, 0, 1) : x;
 }
 
-/* The step for a matrix is as long as it would be for a vector of as many elements: by Keller Jordan's ratio or, to match AdamW, by Moonshot's. */
+/* Returns the learning rate of a matrix, scaled so that its step is as long as that of a vector with as many elements: by Keller Jordan's ratio
+ * or, to match AdamW, by Moonshot's. */
 static double muon_rate(double lr, const char *adjust_lr_fn, const grd_tensor *param)
 {
     const double rows = (double)param->sizes[0], columns = (double)param->sizes[1];

@@ -6,7 +6,7 @@
 #include "gen/uses/op/optim_steps.h"
 #include "op/optim.h"
 
-/* The numbers that all have; a decoupled decay shrinks the parameter instead of changing the gradient. */
+/* Returns the numbers that all optimizers have; a decoupled decay shrinks the parameter instead of changing the gradient. */
 static struct grd_optim_numbers common(double lr, double weight_decay, bool maximize, bool decoupled)
 {
     return (struct grd_optim_numbers){lr, decoupled ? 0 : weight_decay, decoupled ? 1 - lr * weight_decay : 1, maximize};
@@ -14,16 +14,14 @@ static struct grd_optim_numbers common(double lr, double weight_decay, bool maxi
 
 /* ---- SGD ----------------------------------------------------------------------------------------------------------------------- */
 
+static const struct grd_optimizer sgd = {
+    .kind = GRD_OPTIMIZER_sgd, .lists = {"params", "grads", "momentum_buffers"}, .nlists = 3, .noptional = 1};
+
 grd_tensors op_sgd_step(grd_tensors params, grd_tensors grads, grd_tensors momentum_buffers, double lr, double momentum, double dampening,
                         double weight_decay, bool nesterov, bool maximize, bool first)
 {
     struct grd_sgd_numbers x = {common(lr, weight_decay, maximize, false), momentum, dampening, nesterov, first};
-    return grd_optim_run(&(struct grd_optim_step){.kind = GRD_OPTIMIZER_sgd,
-                                                  .lists = {params, grads, momentum_buffers},
-                                                  .names = {"params", "grads", "momentum_buffers"},
-                                                  .nlists = 3,
-                                                  .nrequired = 2,
-                                                  .numbers = &x});
+    return grd_optim_run(&(struct grd_optim_step){&sgd, {params, grads, momentum_buffers}, {{0}}, &x});
 }
 
 /* ---- Adam ---------------------------------------------------------------------------------------------------------------------- */
@@ -40,39 +38,38 @@ static void adam_at(void *numbers, double *values)
     a->x.correction = sqrt(1 - pow(a->x.beta2, values[0]));
 }
 
+static const struct grd_optimizer adam = {.kind = GRD_OPTIMIZER_adam,
+                                          .lists = {"params", "grads", "exp_avgs", "exp_avg_sqs", "max_exp_avg_sqs"},
+                                          .nlists = 5,
+                                          .noptional = 1,
+                                          .values = {"steps"},
+                                          .nvalues = 1,
+                                          .set_numbers = adam_at};
+
 grd_tensors op_adam_step(grd_tensors params, grd_tensors grads, grd_tensors exp_avgs, grd_tensors exp_avg_sqs, grd_tensors max_exp_avg_sqs,
                          grd_tensors steps, double lr, double beta1, double beta2, double weight_decay, double eps, bool amsgrad,
                          bool maximize, bool decoupled)
 {
-    const grd_tensors none = {0};
+    struct grd_optimizer optimizer = adam;
+    optimizer.noptional = !amsgrad;
     struct adam a = {{common(lr, weight_decay, maximize, decoupled), beta1, beta2, eps, 1}, lr};
-    return grd_optim_run(&(struct grd_optim_step){.kind = GRD_OPTIMIZER_adam,
-                                                  .lists = {params, grads, exp_avgs, exp_avg_sqs, amsgrad ? max_exp_avg_sqs : none},
-                                                  .names = {"params", "grads", "exp_avgs", "exp_avg_sqs", "max_exp_avg_sqs"},
-                                                  .nlists = 5,
-                                                  .nrequired = amsgrad ? 5 : 4,
-                                                  .values = {steps},
-                                                  .value_names = {"steps"},
-                                                  .nvalues = 1,
-                                                  .numbers = &a,
-                                                  .set_numbers = adam_at});
+    return grd_optim_run(&(struct grd_optim_step){
+        &optimizer, {params, grads, exp_avgs, exp_avg_sqs, amsgrad ? max_exp_avg_sqs : (grd_tensors){0}}, {steps}, &a});
 }
 
 /* ---- Adadelta ------------------------------------------------------------------------------------------------------------------ */
+
+static const struct grd_optimizer adadelta = {.kind = GRD_OPTIMIZER_adadelta,
+                                              .lists = {"params", "grads", "square_avgs", "acc_deltas"},
+                                              .nlists = 4,
+                                              .values = {"steps"},
+                                              .nvalues = 1};
 
 grd_tensors op_adadelta_step(grd_tensors params, grd_tensors grads, grd_tensors square_avgs, grd_tensors acc_deltas, grd_tensors steps,
                              double lr, double rho, double eps, double weight_decay, bool maximize)
 {
     struct grd_adadelta_numbers x = {common(lr, weight_decay, maximize, false), rho, eps};
-    return grd_optim_run(&(struct grd_optim_step){.kind = GRD_OPTIMIZER_adadelta,
-                                                  .lists = {params, grads, square_avgs, acc_deltas},
-                                                  .names = {"params", "grads", "square_avgs", "acc_deltas"},
-                                                  .nlists = 4,
-                                                  .nrequired = 4,
-                                                  .values = {steps},
-                                                  .value_names = {"steps"},
-                                                  .nvalues = 1,
-                                                  .numbers = &x});
+    return grd_optim_run(&(struct grd_optim_step){&adadelta, {params, grads, square_avgs, acc_deltas}, {steps}, &x});
 }
 
 /* ---- Adagrad ------------------------------------------------------------------------------------------------------------------- */
@@ -88,20 +85,18 @@ static void adagrad_at(void *numbers, double *values)
     a->x.common.lr = a->lr / (1 + (values[0] - 1) * a->lr_decay);
 }
 
+static const struct grd_optimizer adagrad = {.kind = GRD_OPTIMIZER_adagrad,
+                                             .lists = {"params", "grads", "state_sums"},
+                                             .nlists = 3,
+                                             .values = {"steps"},
+                                             .nvalues = 1,
+                                             .set_numbers = adagrad_at};
+
 grd_tensors op_adagrad_step(grd_tensors params, grd_tensors grads, grd_tensors state_sums, grd_tensors steps, double lr, double lr_decay,
                             double eps, double weight_decay, bool maximize)
 {
     struct adagrad a = {{common(lr, weight_decay, maximize, false), eps}, lr, lr_decay};
-    return grd_optim_run(&(struct grd_optim_step){.kind = GRD_OPTIMIZER_adagrad,
-                                                  .lists = {params, grads, state_sums},
-                                                  .names = {"params", "grads", "state_sums"},
-                                                  .nlists = 3,
-                                                  .nrequired = 3,
-                                                  .values = {steps},
-                                                  .value_names = {"steps"},
-                                                  .nvalues = 1,
-                                                  .numbers = &a,
-                                                  .set_numbers = adagrad_at});
+    return grd_optim_run(&(struct grd_optim_step){&adagrad, {params, grads, state_sums}, {steps}, &a});
 }
 
 /* ---- Adamax -------------------------------------------------------------------------------------------------------------------- */
@@ -117,20 +112,18 @@ static void adamax_at(void *numbers, double *values)
     a->x.common.lr = a->lr / (1 - pow(a->x.beta1, values[0]));
 }
 
+static const struct grd_optimizer adamax = {.kind = GRD_OPTIMIZER_adamax,
+                                            .lists = {"params", "grads", "exp_avgs", "exp_infs"},
+                                            .nlists = 4,
+                                            .values = {"steps"},
+                                            .nvalues = 1,
+                                            .set_numbers = adamax_at};
+
 grd_tensors op_adamax_step(grd_tensors params, grd_tensors grads, grd_tensors exp_avgs, grd_tensors exp_infs, grd_tensors steps, double lr,
                            double beta1, double beta2, double eps, double weight_decay, bool maximize)
 {
     struct adamax a = {{common(lr, weight_decay, maximize, false), beta1, beta2, eps}, lr};
-    return grd_optim_run(&(struct grd_optim_step){.kind = GRD_OPTIMIZER_adamax,
-                                                  .lists = {params, grads, exp_avgs, exp_infs},
-                                                  .names = {"params", "grads", "exp_avgs", "exp_infs"},
-                                                  .nlists = 4,
-                                                  .nrequired = 4,
-                                                  .values = {steps},
-                                                  .value_names = {"steps"},
-                                                  .nvalues = 1,
-                                                  .numbers = &a,
-                                                  .set_numbers = adamax_at});
+    return grd_optim_run(&(struct grd_optim_step){&adamax, {params, grads, exp_avgs, exp_infs}, {steps}, &a});
 }
 
 /* ---- ASGD ---------------------------------------------------------------------------------------------------------------------- */
@@ -140,7 +133,7 @@ struct asgd {
     double lr, lambd, alpha, t0;
 };
 
-/* values: step, eta, mu. This step takes eta and mu of the one before, and leaves those of the next. */
+/* values are step, eta, mu. This step uses eta and mu of the one before, and leaves those of the next. */
 static void asgd_at(void *numbers, double *values)
 {
     struct asgd *a = numbers;
@@ -151,20 +144,18 @@ static void asgd_at(void *numbers, double *values)
     values[2] = 1 / fmax(1, values[0] - a->t0);
 }
 
+static const struct grd_optimizer asgd = {.kind = GRD_OPTIMIZER_asgd,
+                                          .lists = {"params", "grads", "axs"},
+                                          .nlists = 3,
+                                          .values = {"steps", "etas", "mus"},
+                                          .nvalues = 3,
+                                          .set_numbers = asgd_at};
+
 grd_tensors op_asgd_step(grd_tensors params, grd_tensors grads, grd_tensors axs, grd_tensors steps, grd_tensors etas, grd_tensors mus,
                          double lr, double lambd, double alpha, double t0, double weight_decay, bool maximize)
 {
     struct asgd a = {{common(lr, weight_decay, maximize, false), 1, 1}, lr, lambd, alpha, t0};
-    return grd_optim_run(&(struct grd_optim_step){.kind = GRD_OPTIMIZER_asgd,
-                                                  .lists = {params, grads, axs},
-                                                  .names = {"params", "grads", "axs"},
-                                                  .nlists = 3,
-                                                  .nrequired = 3,
-                                                  .values = {steps, etas, mus},
-                                                  .value_names = {"steps", "etas", "mus"},
-                                                  .nvalues = 3,
-                                                  .numbers = &a,
-                                                  .set_numbers = asgd_at});
+    return grd_optim_run(&(struct grd_optim_step){&asgd, {params, grads, axs}, {steps, etas, mus}, &a});
 }
 
 /* ---- NAdam --------------------------------------------------------------------------------------------------------------------- */
@@ -175,13 +166,13 @@ struct nadam {
     bool single; /* the product of the momenta is kept in float32, and read as it is kept */
 };
 
-/* The momentum of a step: beta1 (1 - 0.96^(step * momentum_decay) / 2). */
+/* Returns the momentum of a step: beta1 (1 - 0.96^(step * momentum_decay) / 2). */
 static double nadam_momentum(const struct nadam *a, double step)
 {
     return a->x.beta1 * (1 - 0.5 * pow(0.96, step * a->momentum_decay));
 }
 
-/* values: step, the product of the momenta so far. */
+/* values are the step, and the product of the momenta so far. */
 static void nadam_at(void *numbers, double *values)
 {
     struct nadam *a = numbers;
@@ -192,22 +183,20 @@ static void nadam_at(void *numbers, double *values)
     a->x.mean_factor = -a->lr * next / (1 - values[1] * next);
 }
 
+static const struct grd_optimizer nadam = {.kind = GRD_OPTIMIZER_nadam,
+                                           .lists = {"params", "grads", "exp_avgs", "exp_avg_sqs"},
+                                           .nlists = 4,
+                                           .values = {"steps", "mu_products"},
+                                           .nvalues = 2,
+                                           .set_numbers = nadam_at};
+
 grd_tensors op_nadam_step(grd_tensors params, grd_tensors grads, grd_tensors exp_avgs, grd_tensors exp_avg_sqs, grd_tensors steps,
                           grd_tensors mu_products, double lr, double beta1, double beta2, double eps, double weight_decay,
                           double momentum_decay, bool maximize, bool decoupled)
 {
     const bool single = mu_products.n > 0 && mu_products.data[0]->dtype == GRD_FLOAT32;
     struct nadam a = {{common(lr, weight_decay, maximize, decoupled), beta1, beta2, eps, 1, 0, 0}, lr, momentum_decay, single};
-    return grd_optim_run(&(struct grd_optim_step){.kind = GRD_OPTIMIZER_nadam,
-                                                  .lists = {params, grads, exp_avgs, exp_avg_sqs},
-                                                  .names = {"params", "grads", "exp_avgs", "exp_avg_sqs"},
-                                                  .nlists = 4,
-                                                  .nrequired = 4,
-                                                  .values = {steps, mu_products},
-                                                  .value_names = {"steps", "mu_products"},
-                                                  .nvalues = 2,
-                                                  .numbers = &a,
-                                                  .set_numbers = nadam_at});
+    return grd_optim_run(&(struct grd_optim_step){&nadam, {params, grads, exp_avgs, exp_avg_sqs}, {steps, mu_products}, &a});
 }
 
 /* ---- RAdam --------------------------------------------------------------------------------------------------------------------- */
@@ -223,53 +212,45 @@ static void radam_at(void *numbers, double *values)
     x->rectified = x->adaptive ? sqrt((length - 4) * (length - 2) * most / ((most - 4) * (most - 2) * length)) : 1;
 }
 
+static const struct grd_optimizer radam = {.kind = GRD_OPTIMIZER_radam,
+                                           .lists = {"params", "grads", "exp_avgs", "exp_avg_sqs"},
+                                           .nlists = 4,
+                                           .values = {"steps"},
+                                           .nvalues = 1,
+                                           .set_numbers = radam_at};
+
 grd_tensors op_radam_step(grd_tensors params, grd_tensors grads, grd_tensors exp_avgs, grd_tensors exp_avg_sqs, grd_tensors steps,
                           double lr, double beta1, double beta2, double eps, double weight_decay, bool maximize, bool decoupled)
 {
     struct grd_radam_numbers x = {common(lr, weight_decay, maximize, decoupled), beta1, beta2, eps, 1, false, 1, 1};
-    return grd_optim_run(&(struct grd_optim_step){.kind = GRD_OPTIMIZER_radam,
-                                                  .lists = {params, grads, exp_avgs, exp_avg_sqs},
-                                                  .names = {"params", "grads", "exp_avgs", "exp_avg_sqs"},
-                                                  .nlists = 4,
-                                                  .nrequired = 4,
-                                                  .values = {steps},
-                                                  .value_names = {"steps"},
-                                                  .nvalues = 1,
-                                                  .numbers = &x,
-                                                  .set_numbers = radam_at});
+    return grd_optim_run(&(struct grd_optim_step){&radam, {params, grads, exp_avgs, exp_avg_sqs}, {steps}, &x});
 }
 
 /* ---- RMSprop ------------------------------------------------------------------------------------------------------------------- */
+
+static const struct grd_optimizer rmsprop = {.kind = GRD_OPTIMIZER_rmsprop,
+                                             .lists = {"params", "grads", "square_avgs", "momentum_buffers", "grad_avgs"},
+                                             .nlists = 5,
+                                             .noptional = 2,
+                                             .values = {"steps"},
+                                             .nvalues = 1};
 
 grd_tensors op_rmsprop_step(grd_tensors params, grd_tensors grads, grd_tensors square_avgs, grd_tensors momentum_buffers,
                             grd_tensors grad_avgs, grd_tensors steps, double lr, double alpha, double eps, double weight_decay,
                             double momentum, bool maximize)
 {
     struct grd_rmsprop_numbers x = {common(lr, weight_decay, maximize, false), alpha, eps, momentum};
-    return grd_optim_run(&(struct grd_optim_step){.kind = GRD_OPTIMIZER_rmsprop,
-                                                  .lists = {params, grads, square_avgs, momentum_buffers, grad_avgs},
-                                                  .names = {"params", "grads", "square_avgs", "momentum_buffers", "grad_avgs"},
-                                                  .nlists = 5,
-                                                  .nrequired = 3,
-                                                  .values = {steps},
-                                                  .value_names = {"steps"},
-                                                  .nvalues = 1,
-                                                  .numbers = &x});
+    return grd_optim_run(&(struct grd_optim_step){&rmsprop, {params, grads, square_avgs, momentum_buffers, grad_avgs}, {steps}, &x});
 }
 
 /* ---- Rprop --------------------------------------------------------------------------------------------------------------------- */
+
+static const struct grd_optimizer rprop = {
+    .kind = GRD_OPTIMIZER_rprop, .lists = {"params", "grads", "prevs", "step_sizes"}, .nlists = 4, .values = {"steps"}, .nvalues = 1};
 
 grd_tensors op_rprop_step(grd_tensors params, grd_tensors grads, grd_tensors prevs, grd_tensors step_sizes, grd_tensors steps,
                           double etaminus, double etaplus, double step_size_min, double step_size_max, bool maximize)
 {
     struct grd_rprop_numbers x = {common(0, 0, maximize, false), etaminus, etaplus, step_size_min, step_size_max};
-    return grd_optim_run(&(struct grd_optim_step){.kind = GRD_OPTIMIZER_rprop,
-                                                  .lists = {params, grads, prevs, step_sizes},
-                                                  .names = {"params", "grads", "prevs", "step_sizes"},
-                                                  .nlists = 4,
-                                                  .nrequired = 4,
-                                                  .values = {steps},
-                                                  .value_names = {"steps"},
-                                                  .nvalues = 1,
-                                                  .numbers = &x});
+    return grd_optim_run(&(struct grd_optim_step){&rprop, {params, grads, prevs, step_sizes}, {steps}, &x});
 }

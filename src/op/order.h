@@ -1,4 +1,4 @@
-/* Which dtypes have an order (kernel/order.h). */
+/* The check that a dtype can be ordered (kernel/order.h). */
 #ifndef GRD_OP_ORDER_H
 #define GRD_OP_ORDER_H
 

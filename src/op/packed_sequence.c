@@ -1,4 +1,5 @@
-/* Sequences of different lengths, padded to one length or packed step after step. Composites: a sequence is packed by the rows that there are at each step. Schema: schema/rnn.toml. */
+/* Sequences of different lengths, padded to one length or packed step after step. Composites: a sequence is packed by the rows that there are at
+ * each step. Schema: schema/rnn.toml. */
 #include <string.h>
 
 #include "gen/uses/op/packed_sequence.h"
@@ -10,7 +11,7 @@
 #include "op/formula.h"
 #include "op/copy.h"
 
-/* A vector of int64, contiguous on the cpu; NULL and an error for anything else. PyTorch's text calls it `lengths` whatever it holds. */
+/* Returns a vector of int64, contiguous on the cpu; NULL and an error for anything else. PyTorch's text calls it `lengths` whatever it holds. */
 static const int64_t *read_lengths(const grd_tensor *lengths)
 {
     if (!grd_check_has_data(lengths))
@@ -20,8 +21,8 @@ static const int64_t *read_lengths(const grd_tensor *lengths)
                   grd_device_name(grd_device_of(lengths)), grd_dtype_type_name((grd_dtype)lengths->dtype));
         return NULL;
     }
-    const grd_tensor *near = grd_contiguous_as(grd_on_cpu(lengths), GRD_DTYPE_NONE);
-    return grd_pending() ? NULL : (const int64_t *)(const void *)near->data;
+    const grd_tensor *read = grd_contiguous_as(grd_on_cpu(lengths), GRD_DTYPE_NONE);
+    return grd_pending() ? NULL : (const int64_t *)(const void *)read->data;
 }
 
 static bool check_lengths(const int64_t *lengths, int64_t n, int64_t batch)
@@ -44,7 +45,7 @@ static bool check_lengths(const int64_t *lengths, int64_t n, int64_t batch)
                      "do not need ONNX exportability.");
 }
 
-/* The steps [at, at + n) that the same first rows have, each a part of packed data. */
+/* Returns steps [at, at + n), which all have the same first `rows` rows, as one part of packed data. */
 static grd_tensor *rows_of_steps(grd_tensor *input, int64_t at, int64_t n, int64_t rows)
 {
     return grd_pending() ? grd_failed : grd_flatten(grd_narrow(grd_narrow(input, 0, at, n), 1, 0, rows), .start_dim = 0, .end_dim = 1);
@@ -85,7 +86,7 @@ void op_pack_padded_sequence(grd_tensor *input, grd_tensor *lengths, bool batch_
     ret[1] = grd_to(sizes, .device = grd_device_of(lengths));
 }
 
-/* Sizes that descend, and sum to the rows of the data. */
+/* RuntimeError: sizes rise, or do not sum to the rows of the data. */
 static bool check_batch_sizes(const int64_t *sizes, int64_t n, int64_t total)
 {
     if (n == 0)
@@ -99,7 +100,7 @@ static bool check_batch_sizes(const int64_t *sizes, int64_t n, int64_t total)
     return true;
 }
 
-/* Packed steps as (steps, rows, …), filled up to `batch` rows. */
+/* Returns packed steps as (steps, rows, …), filled up to `batch` rows. */
 static grd_tensor *padded_steps(grd_tensor *data, int64_t at, int64_t steps, int64_t rows, int64_t batch, grd_scalar value)
 {
     int64_t sizes[GRD_MAX_DIMS + 1] = {steps, rows};
@@ -175,7 +176,7 @@ static bool check_sequence(const grd_tensor *t, const grd_tensor *first)
     return true;
 }
 
-/* `t` with `value` before or after its steps, `length` in all. */
+/* Returns `t` with `value` before or after its steps, `length` in all. */
 static grd_tensor *padded_sequence(grd_tensor *t, const grd_tensor *first, int64_t length, grd_scalar value, bool before)
 {
     int64_t sizes[GRD_MAX_DIMS] = {length - t->sizes[0]};

@@ -31,7 +31,7 @@ static bool check_pad(const grd_tensor *self, grd_dims pad)
                                                 (long long)pad.n, self->ndim);
 }
 
-/* The length, or what a negative one cuts off; otherwise 0. */
+/* Returns a length that is not negative, or if `cut` what a negative one cuts off; otherwise 0. */
 static int64_t positive(int64_t length, bool cut)
 {
     if (cut)
@@ -39,7 +39,7 @@ static int64_t positive(int64_t length, bool cut)
     return length > 0 ? length : 0;
 }
 
-/* The part of a dimension that stays: of the padded tensor, or of the original when `cut`. */
+/* Returns the part of a tensor that is kept: of the padded one, or of the original if `cut`. */
 static grd_tensor *kept(grd_tensor *t, grd_dims pad, bool cut)
 {
     for (int64_t i = 0; i < t->ndim && !grd_pending(); i++) {
@@ -51,7 +51,7 @@ static grd_tensor *kept(grd_tensor *t, grd_dims pad, bool cut)
     return t;
 }
 
-/* True if there are new elements, which a value is needed for. */
+/* True if elements are added, for which a value is needed. */
 static bool has_border(grd_dims pad)
 {
     for (int64_t i = 0; i < pad.n; i++)
@@ -60,7 +60,7 @@ static bool has_border(grd_dims pad)
     return false;
 }
 
-/* The sizes of the padded tensor; false and an error where one is negative or too large. */
+/* Writes the sizes of the padded tensor. RuntimeError: one is negative or too large. */
 static bool padded_sizes(const grd_tensor *self, grd_dims pad, int64_t *sizes)
 {
     for (int64_t i = 0; i < self->ndim; i++) {
@@ -124,7 +124,7 @@ grd_dims grd_pad_to(grd_dims from, grd_dims to)
 
 /* ---- Elements of the tensor itself ------------------------------------------------------------------------------------------------- */
 
-/* The border of n elements before (or after) a dimension. */
+/* Returns the border of n elements before (or after) a dimension. */
 typedef grd_tensor *border_function(grd_tensor *t, int64_t dim, int64_t n, bool after);
 
 static grd_tensor *mirrored(grd_tensor *t, int64_t dim, int64_t n, bool after)
@@ -168,7 +168,7 @@ static grd_tensor *bordered(grd_tensor *t, int64_t dim, int64_t before, int64_t 
     return n == 1 || grd_pending() ? t : grd_cat(grd_tensors_from(parts, n), .dim = dim);
 }
 
-/* All borders that are asked for; negative lengths are left to `kept`. */
+/* Returns t with all borders; negative lengths are left to `kept`. */
 static grd_tensor *with_border(grd_tensor *t, grd_dims pad, border_function *border)
 {
     const int64_t ndim = t->ndim;
@@ -186,7 +186,7 @@ static border_function *border_of(const char *mode)
     return strcmp(mode, "circular") == 0 ? wrapped : NULL;
 }
 
-/* Never self or a view of it, since the result is recorded as a tensor of its own. */
+/* The result is never self or a view of it, since it is recorded as a tensor of its own. */
 grd_tensor *grd_pad_bordered(grd_tensor *self, grd_dims pad, const char *mode, int64_t n)
 {
     if (pad.n != 2 * n)
@@ -204,7 +204,8 @@ grd_tensor *grd_pad_bordered(grd_tensor *self, grd_dims pad, const char *mode, i
 
 typedef grd_tensor *pad_function(grd_tensor *self, grd_dims pad);
 
-/* The value of a border is a floating number to PyTorch: it does not wrap around as a negative integer would in an unsigned dtype. */
+/* RuntimeError: the dtype cannot hold the value of the border. To PyTorch this is a floating number, so a negative one does not wrap around in an
+ * unsigned dtype. */
 static bool check_pad_value(const grd_tensor *self, grd_scalar value)
 {
     char element[16];
@@ -240,7 +241,7 @@ grd_tensor *op_pad(grd_tensor *self, grd_dims pad, const char *mode, grd_scalar 
     return of_mode[border == repeated][n - 1](self, pad);
 }
 
-/* Dimension by dimension: each place of a padded dimension comes from one of the dimension itself. */
+/* Goes dimension by dimension: each element of a padded dimension comes from one of the dimension itself. */
 grd_tensor *op_hidden_border_backward(grd_tensor *grad, grd_dims pad, grd_dims sizes, const char *mode)
 {
     border_function *border = border_of(mode);

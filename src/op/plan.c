@@ -129,18 +129,19 @@ static grd_dims planned_sizes(const struct grd_planned *planned)
     return grd_dims_from(planned->sizes, planned->ndim);
 }
 
-/* Where the results start from `out` itself, nothing has to be copied. */
+/* Checks that `out` and a tensor that is read overlap only as the operator allows. If the results start from `out` itself, nothing has to be
+ * copied. */
 static bool check_overlap(const struct grd_plan *p, int read)
 {
     const grd_tensor *t = p->reads[read].t;
-    if (t == NULL || p->overlap == GRD_OVERLAP_APART)
+    if (t == NULL || p->overlap == GRD_OVERLAP_ANY)
         return true;
     if (p->overlap == GRD_OVERLAP_ELEMENT)
         return grd_check_no_partial_overlap(p->out, t);
     return (read == 0 && t == p->out && t == p->start) || grd_check_no_overlap(p->out, t);
 }
 
-/* Everything that can be said against the tensor to be written. */
+/* Checks device, dtype, overlaps and, in place, the sizes of the tensor to be written. */
 static bool check_out(const struct grd_plan *p)
 {
     const grd_dims sizes = planned_sizes(&p->planned[0]);
@@ -172,7 +173,7 @@ bool grd_plan_admit(struct grd_plan *p)
 
 /* ---- Memory -------------------------------------------------------------------------------------------------------------------------- */
 
-/* True if the elements of `out` lie in memory as those of the planned result. */
+/* True if `out` has the strides of the planned result. */
 static bool lies_as_planned(const grd_tensor *out, const struct grd_planned *planned)
 {
     if (!planned->strided)
@@ -183,8 +184,8 @@ static bool lies_as_planned(const grd_tensor *out, const struct grd_planned *pla
     return true;
 }
 
-/* True if the run may write `out` itself: its memory is apart from all that is read, and arranged as the run writes it. Memory of a device from outside
- * is read whole, by way of the cpu, before any of it is written. */
+/* True if the run may write `out` itself: it shares no memory with what is read, and has the strides that the run writes. Memory of a device from
+ * outside is read completely, by way of the cpu, before any of it is written. */
 static bool takes_run(const struct grd_plan *p)
 {
     const struct grd_planned *planned = &p->planned[0];
@@ -221,7 +222,7 @@ bool grd_plan_allocate(struct grd_plan *p)
 
 /* ---- Afterwards ---------------------------------------------------------------------------------------------------------------------- */
 
-/* A result as the operator returns it: converted where the run has written another dtype. */
+/* Returns a result as the operator returns it: converted if the run has written another dtype. */
 static grd_tensor *finished(const struct grd_plan *p, int i)
 {
     const struct grd_planned *planned = &p->planned[i];

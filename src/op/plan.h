@@ -6,13 +6,13 @@
  * stop at meta, the choice among providers. The generated op_<name> reads
  *
  *     struct grd_plan p;
- *     grd_plan_open(&p, &grd_operator_tril, out, GRD_OVERLAP_APART);
+ *     grd_plan_open(&p, &grd_operator_tril, out, GRD_OVERLAP_ANY);
  *     if (plan_tril(&p, self, diagonal) && grd_plan_prepare(&p))
  *         run_tril(&p, self, diagonal);
  *     return grd_plan_close(&p);
  *
  * An operator whose arguments must be read before anything is written (indices in range, how many elements a mask selects) has a check between
- * grd_plan_admit and grd_plan_allocate, the two steps of grd_plan_prepare. `make show OP=tril` prints the whole.
+ * grd_plan_admit and grd_plan_allocate, the two steps of grd_plan_prepare. `make show OP=tril` prints all of it.
  *
  * Invariants
  * - A plan reads no element and takes no memory that is kept. It lives on the stack, and of its arrays no more is written than there are dimensions.
@@ -28,14 +28,14 @@
 
 /* Which memory an out= may share with what is read: `overlap` in the schema. */
 enum grd_overlap {
-    GRD_OVERLAP_APART,   /* any: results are then made in fresh memory and copied */
+    GRD_OVERLAP_ANY,     /* any: results are then made in memory of their own and copied */
     GRD_OVERLAP_ELEMENT, /* element by element; otherwise RuntimeError */
     GRD_OVERLAP_NONE     /* none, but what the results start from: RuntimeError */
 };
 
 struct grd_provider;
 
-/* A tensor that is read. */
+/* A tensor that the run reads. */
 struct grd_read {
     grd_tensor *t; /* NULL: an optional argument that is absent */
     grd_dtype as;  /* what the run reads it as; NONE: as it lies in memory, dtype and strides */
@@ -73,7 +73,7 @@ struct grd_plan {
     _Alignas(GRD_DATA_ALIGNMENT) char state[GRD_PLAN_STATE]; /* what a law, or an operator, hands from its plan to its run; not cleared */
 };
 
-/* The dtype that a sum or product of elements of `from` is computed in: theirs, or that of the out= it goes to where that has more digits. */
+/* Returns the dtype that a sum or product of elements of `from` is computed in: theirs, or that of out= if it has more digits. */
 static inline grd_dtype grd_plan_sums_in(const grd_tensor *out, grd_dtype from)
 {
     if (out == NULL || grd_dtype_is_integral(from))
@@ -84,7 +84,7 @@ static inline grd_dtype grd_plan_sums_in(const grd_tensor *out, grd_dtype from)
 
 /* ---- What plans are made of: each returns true, so that they chain with checks ----------------------------------------------------- */
 
-/* One more result, contiguous, of the device planned or else of the first tensor read. RuntimeError: too many dimensions. */
+/* Plans one more result, contiguous, on the planned device or else that of the first tensor read. RuntimeError: too many dimensions. */
 bool grd_plan_result(struct grd_plan *p, grd_dims sizes, grd_dtype dtype);
 /* Plans a result with the channels of 4 or 5 dimensions innermost, if `channels_last`. */
 bool grd_plan_in_order(struct grd_plan *p, grd_dims sizes, bool channels_last, grd_dtype dtype);
@@ -97,8 +97,8 @@ enum grd_memory_format {
     GRD_FORMAT_FAILED
 };
 
-/* That of the name, or `absent` without one. GRD_FORMAT_FAILED: ValueError, no such format; RuntimeError, the channels of 4 or of 5 dimensions in a tensor
- * of `ndim`. */
+/* Returns the format of that name, or `absent` if it is NULL. GRD_FORMAT_FAILED with ValueError: no such format; with RuntimeError: channels_last
+ * needs 4 dimensions, channels_last_3d 5, not `ndim`. */
 enum grd_memory_format grd_memory_format_of(const char *name, enum grd_memory_format absent, int64_t ndim);
 
 static inline bool grd_is_channels_last_format(enum grd_memory_format format)
@@ -106,28 +106,29 @@ static inline bool grd_is_channels_last_format(enum grd_memory_format format)
     return format == GRD_FORMAT_CHANNELS_LAST || format == GRD_FORMAT_CHANNELS_LAST_3D;
 }
 
-/* Plans a result with the sizes of `t`, in the format, which is not GRD_FORMAT_FAILED. */
+/* Plans a result with the sizes of `t` in a format other than GRD_FORMAT_FAILED. */
 bool grd_plan_in_format(struct grd_plan *p, const grd_tensor *t, enum grd_memory_format format, grd_dtype dtype);
-/* Plans a result with strides. */
+/* Plans a result with the given strides. */
 bool grd_plan_strided(struct grd_plan *p, grd_dims sizes, const int64_t *strides, grd_dtype dtype);
-/* Plans a result with the sizes of `t`, and its strides where those have no gaps. */
+/* Plans a result with the sizes of `t`, and its strides if they are dense. */
 bool grd_plan_like(struct grd_plan *p, const grd_tensor *t, grd_dtype dtype);
-/* The device of a factory's result, and whether that is to require a gradient. RuntimeError: numbers of the dtype have none, or there is no such device. */
+/* Plans the device of a factory's result, and whether it requires a gradient. RuntimeError: integral dtypes cannot require gradients; there is no
+ * such device. */
 bool grd_plan_factory(struct grd_plan *p, grd_dtype dtype, grd_device device, bool requires_grad);
 /* Plans a factory's result, contiguous. */
 bool grd_plan_new(struct grd_plan *p, grd_dims sizes, grd_dtype dtype, grd_device device, bool requires_grad);
-/* The last result is written by the run in another dtype. */
+/* Plans that the run writes the last result in another dtype. */
 static inline bool grd_plan_computed_in(struct grd_plan *p, grd_dtype dtype)
 {
     p->planned[p->nresults - 1].as = dtype;
     return true;
 }
-/* The run reads `t`, which may be NULL, as it lies in memory: by its strides and in its dtype. */
+/* Plans that the run reads `t`, which may be NULL, by its strides and in its dtype. */
 bool grd_plan_reads(struct grd_plan *p, grd_tensor *t);
-/* The run reads `t`, which may be NULL, contiguous and converted to `dtype` (NONE: its own). */
+/* Plans that the run reads `t`, which may be NULL, contiguous and converted to `dtype` (NONE: its own). */
 bool grd_plan_reads_as(struct grd_plan *p, grd_tensor *t, grd_dtype dtype);
 
-/* The results begin with the elements of `t`, of which the run reads nothing more. It must be the first that is read. */
+/* Plans that the results begin with the elements of `t`; the run reads nothing more of it. It must be the first that is read. */
 bool grd_plan_starts_from(struct grd_plan *p, grd_tensor *t);
 
 /* ---- What the generated function is made of ------------------------------------------------------------------------------------------ */
@@ -146,15 +147,15 @@ static inline void grd_plan_open(struct grd_plan *p, const struct grd_op *op, gr
     p->scratch = NULL;
 }
 
-/* Wants so much memory for the run. More than can be counted is refused when it is asked for. */
+/* Requests scratch memory for the run. A size that overflows is refused when it is allocated. */
 static inline void grd_plan_scratch(struct grd_plan *p, double bytes)
 {
     p->scratch_bytes = bytes < 0x1p62 ? (size_t)bytes : SIZE_MAX;
 }
 
-/* Checks devices and out=, and prepares what is read: then a check may read it. */
+/* Checks devices and out=, and prepares what is read, so that a check may read it. */
 bool grd_plan_admit(struct grd_plan *p);
-/* Takes the memory of the results. False, too, when there is nothing to run. */
+/* Allocates the results. Also false if there is nothing to run. */
 bool grd_plan_allocate(struct grd_plan *p);
 
 static inline bool grd_plan_prepare(struct grd_plan *p)

@@ -1,9 +1,9 @@
-/* Pooling with windows of one size, and adaptive: checks, the order in memory, and the split into pieces. The loops are in kernel/cpu/pool.c.
- * Not here: windows at random places, and max_unpool (unpool.c). Schema: schema/pooling.toml.
+/* Pooling with windows of one size, and adaptive: checks, the order in memory, and the split into pieces. The loops are in kernel/cpu/pool.c. Not
+ * here: windows at random places, and max_unpool (unpool.c). Schema: schema/pooling.toml.
  *
- * To the kernels every image has three dimensions; those that have one or two get a depth, and a height, of 1. Half types are computed in float32, integers in
- * int64. Images whose channels lie innermost stay so: they are read, and written, with the channels as the last dimension.
- * Invariant: numbers of windows are int32, as PyTorch demands, so that no product of two overflows. */
+ * To the kernels every image has three dimensions; those that have one or two get a depth, and a height, of 1. Half types are computed in float32,
+ * integers in int64. Images whose channels lie innermost stay so: they are read, and written, with the channels as the last dimension. Invariant:
+ * numbers of windows are int32, as PyTorch demands, so that no product of two overflows. */
 #include "kernel/pool.h"
 
 #include <math.h>
@@ -50,7 +50,7 @@ static struct pool *pool_of(const struct grd_plan *p)
     return (struct pool *)(uintptr_t)p->state;
 }
 
-/* Axes that images do not have are of size 1. */
+/* Begins a plan; axes that images do not have are of size 1. */
 static struct pool *open_pool(struct grd_plan *p, const char *name, int64_t n)
 {
     struct pool *x = pool_of(p);
@@ -91,7 +91,7 @@ static const char *image_text(const struct pool *x, int64_t channels, const int6
 
 /* ---- Arguments ------------------------------------------------------------------------------------------------------------------------ */
 
-/* One number for each axis of the images, or one for all. */
+/* Takes one number for each axis of the images, or one for all. */
 static bool take_numbers(const struct pool *x, const char *argument, grd_dims given, int64_t *to)
 {
     if (given.n != 1 && given.n != x->n)
@@ -114,7 +114,7 @@ static bool take_windows(struct pool *x, grd_dims kernel_size, grd_dims stride, 
            take_numbers(x, "dilation", dilation, w->dilation);
 }
 
-/* The sizes of the images. `keeps_order`: with the channels last the result has them last, too. */
+/* Takes the sizes of the images. `keeps_order`: channels last stay last in the result. */
 static bool take_images(struct pool *x, const grd_tensor *self, bool keeps_order)
 {
     const int64_t first = self->ndim - x->n;
@@ -128,7 +128,7 @@ static bool take_images(struct pool *x, const grd_tensor *self, bool keeps_order
     return true;
 }
 
-/* Only a batch, and the channels unless `needs_channels`, may be empty. */
+/* RuntimeError: a dimension is empty that may not be. The batch may be, and the channels unless `needs_channels`. */
 static bool check_elements(const struct pool *x, const grd_tensor *self, bool needs_channels)
 {
     for (int64_t i = self->ndim - x->n - (needs_channels ? 1 : 0); i < self->ndim; i++)
@@ -140,7 +140,7 @@ static bool check_elements(const struct pool *x, const grd_tensor *self, bool ne
     return true;
 }
 
-/* The dtype that is computed in: places are counted in integers as wide as it. */
+/* Returns the dtype that is computed in; places are counted in integers of the same size. */
 static grd_dtype working_dtype(const struct pool *x, grd_dtype dtype)
 {
     if (grd_dtype_is_integral(dtype))
@@ -162,7 +162,7 @@ static int64_t floor_quotient(int64_t a, int64_t b)
     return a / b - (a % b != 0 && (a < 0) != (b < 0));
 }
 
-/* How many windows an axis has: the last of them begins in the input, or in the padding before it. */
+/* Counts the windows of an axis: the last one begins in the input, or in the padding before it. */
 static bool count_windows(struct grd_pool *w, int64_t axis, bool ceil_mode)
 {
     const int64_t kernel = w->kernel[axis], stride = w->stride[axis], padding = w->padding[axis], dilation = w->dilation[axis],
@@ -212,7 +212,7 @@ static bool check_windows(struct pool *x, const grd_tensor *self, bool ceil_mode
     return true;
 }
 
-/* An output that divides the input has windows of one size. */
+/* Takes the output size of adaptive pooling; one that divides the input gives windows of one size. */
 static bool take_adaptive(struct pool *x, grd_dims output_size)
 {
     struct grd_pool *w = &x->windows;
@@ -229,7 +229,7 @@ static bool take_adaptive(struct pool *x, grd_dims output_size)
     return true;
 }
 
-/* Images of `size` in the place of those that the axes have. */
+/* Replaces the sizes of the images by `size`. */
 static bool take_size(struct pool *x, grd_dims size)
 {
     for (int64_t i = 0; i < x->n; i++) {
@@ -242,13 +242,13 @@ static bool take_size(struct pool *x, grd_dims size)
 
 /* ---- Pieces --------------------------------------------------------------------------------------------------------------------------- */
 
-/* Parts of `size`, of which the last may be smaller. */
+/* Returns how many parts of `size` n has; the last may be smaller. */
 static int64_t parts_of(int64_t n, int64_t size)
 {
     return n / size + (n % size > 0);
 }
 
-/* Rows that have about PIECE elements in their windows. */
+/* Returns how many rows have about PIECE elements in their windows. */
 static int64_t row_grain(const struct pool *x)
 {
     const struct grd_pool *w = &x->windows;
@@ -258,8 +258,8 @@ static int64_t row_grain(const struct pool *x)
     return elements < PIECE ? (int64_t)(PIECE / (elements + 1)) + 1 : 1;
 }
 
-/* Rows of images of those sizes, and the memory of pieces, which have lines of `width` places. Images without elements may have any other sizes; more than can be counted is
- * refused when memory for it is asked for. */
+/* Plans rows of images of those sizes, and the memory of pieces, which have lines of `width` places. Images without elements may have any other
+ * sizes; a size that overflows is refused when memory is allocated. */
 static void plan_rows(struct grd_plan *p, const int64_t *sizes, int64_t width, grd_dtype working)
 {
     struct pool *x = pool_of(p);
@@ -376,7 +376,7 @@ void run_max_pool(const struct grd_plan *p)
     run_rows(p, largest_piece);
 }
 
-/* The order in memory is that of the indices. */
+/* Plans a result with the memory order of the indices. */
 bool plan_window_scatter(struct grd_plan *p, grd_tensor *self, grd_dims size, grd_tensor *indices)
 {
     struct pool *x = open_pool(p, "window_scatter", size.n);
@@ -392,7 +392,7 @@ bool plan_window_scatter(struct grd_plan *p, grd_tensor *self, grd_dims size, gr
            plan_images(p, self, pool_of(p)->windows.in, dtype, working);
 }
 
-/* Every part of an image is one thread's, which adds in the order of the output. */
+/* Every part of an image belongs to one thread, which adds in the order of the output. */
 void run_window_scatter(const struct grd_plan *p, grd_tensor *self, grd_dims size, grd_tensor *indices)
 {
     (void)self, (void)size, (void)indices;
@@ -504,7 +504,7 @@ grd_dims grd_image_sizes(grd_dims sizes, int64_t n)
     return n > sizes.n ? GRD_NO_DIMS : grd_dims_from(sizes.data + sizes.n - n, n);
 }
 
-bool grd_is_flat(grd_dims size)
+bool grd_is_pair(grd_dims size)
 {
     return size.n == 2;
 }

@@ -76,7 +76,7 @@ bool grd_product_exists(grd_dtype dtype)
     return kernels_of(dtype) != NULL;
 }
 
-/* How many pieces [begin, end) of a loop are worth a task. */
+/* Returns how many pieces of a loop are worth a task. */
 static int64_t grain_of(double piece_work, double task_work)
 {
     return piece_work >= task_work ? 1 : (int64_t)ceil(task_work / (piece_work > 1 ? piece_work : 1)); /* there may be no work at all */
@@ -112,14 +112,14 @@ static void multiply(const struct cut *cut, const struct grd_gemm *g)
         kernels_of(cut->p->dtype)->direct(g);
 }
 
-/* Where OpenBLAS can have no memory any more, the kernels do the piece. */
+/* Multiplies a piece with OpenBLAS, or with the kernels if OpenBLAS has no memory. */
 static void multiply_blas(const struct cut *cut, const struct grd_gemm *g)
 {
     if (!grd_blas_gemm(cut->p->dtype, g))
         kernels_of(cut->p->dtype)->direct(g);
 }
 
-/* Pieces [begin, end) of all matrices, in the order (matrix, row piece, column piece). */
+/* Computes pieces [begin, end) of all matrices, in the order (matrix, row piece, column piece). */
 static void run_pieces(int64_t begin, int64_t end, void *context)
 {
     const struct cut *cut = context;
@@ -160,7 +160,7 @@ static int64_t cut_side(int64_t side, int64_t least, double wanted)
     return pieces < 2 ? 1 : pieces / 2 * 2;
 }
 
-/* Cuts a product into pieces of at least `work` multiplications and sides of at least `side`. What is small stays whole: no division is
+/* Cuts a product into pieces of at least `work` multiplications and sides of at least `side`. What is small is not cut: no division is
  * worth its time. Rows are cut first where b is read as it lies, otherwise columns: each piece copies those that it reads. */
 static struct cut cut_product(const struct grd_product *p, double work, int64_t side)
 {
@@ -277,7 +277,7 @@ static struct packed plan_packed(const struct grd_product *p)
     return plan;
 }
 
-/* A panel of an operand whose dtype is converted: by pieces of CHUNK x `panel` elements, along the dimension that is contiguous. */
+/* Packs a panel of an operand whose dtype is converted, by pieces of CHUNK x `panel` elements, along the contiguous dimension. */
 static void pack_converted(const struct packed *s, int64_t k, int64_t columns, int64_t width, const char *from, int64_t row, int64_t column,
                            char *panel)
 {
@@ -304,7 +304,7 @@ static void pack_panel(const struct packed *s, int64_t k, int64_t columns, int64
         s->kernels->pack(k, columns, width, from, row, column, panel);
 }
 
-/* Rows [first, past) of the slab of a, in strips. */
+/* Packs rows [first, past) of the slab of a into strips. */
 static void pack_rows(const struct packed *s, int64_t slot, int64_t first, int64_t past)
 {
     const struct grd_gemm *g = &s->p->g;
@@ -315,8 +315,8 @@ static void pack_rows(const struct packed *s, int64_t slot, int64_t first, int64
                    s->left + slot * s->left_bytes + i * s->depth * s->size);
 }
 
-/* Items [begin, end): of each matrix the rows of a and the panels of b in turn, as evenly as may be. So a thread packs the part of either
- * that it multiplies most often: what another one has packed comes from the caches of another processor. */
+/* Packs items [begin, end): the rows of a and the panels of b of each matrix in turn, as evenly as may be. So a thread packs the part of either
+ * that it multiplies most often; what another one has packed comes from the caches of another processor. */
 static void pack_items(int64_t begin, int64_t end, void *context)
 {
     const struct packed *s = context;
@@ -335,7 +335,7 @@ static void pack_items(int64_t begin, int64_t end, void *context)
     }
 }
 
-/* Rows of c to or from sums. */
+/* Converts rows of c to sums, or sums to rows of c. */
 static void convert_rows(const struct packed *s, grd_loop_kernel *cast, const struct grd_gemm *sums, char *c, bool to_sums)
 {
     const int64_t row = s->p->g.c_row * s->itemsize, column = s->p->g.c_col * s->itemsize;
@@ -348,7 +348,7 @@ static void convert_rows(const struct packed *s, grd_loop_kernel *cast, const st
     }
 }
 
-/* Pieces [begin, end) of the slab, in the order (matrix, row piece, column piece). */
+/* Multiplies pieces [begin, end) of the slab, in the order (matrix, row piece, column piece). */
 static void multiply_pieces(int64_t begin, int64_t end, void *context)
 {
     const struct packed *s = context;
@@ -383,7 +383,7 @@ static void multiply_pieces(int64_t begin, int64_t end, void *context)
     }
 }
 
-/* How the slab is cut. */
+/* Cuts the slab into pieces. */
 static void cut_slab(struct packed *s)
 {
     const int64_t panel = s->kernels->panel, strip = s->kernels->strip;
@@ -395,7 +395,7 @@ static void cut_slab(struct packed *s)
     s->row_pieces = ceil_div(s->rows, s->piece_rows);
     s->piece_columns = s->columns;
     s->column_pieces = 1;
-    if (s->row_pieces * s->matrices >= ENOUGH_PIECES) { /* each packs its own rows, which then are near */
+    if (s->row_pieces * s->matrices >= ENOUGH_PIECES) { /* each packs its own rows, which it then finds in its cache */
         s->left_items = 0;
         return;
     }
@@ -488,7 +488,7 @@ struct dot {
     char *sums; /* one per piece, each in its own slot */
 };
 
-/* The sum of sums in slots, as their product with ones. */
+/* Adds up the sums in slots, as their product with ones. */
 static void add_slots(const struct dot *d, int64_t n, const char *sums, char *ret_total)
 {
     _Alignas(16) char one[DOT_SLOT];

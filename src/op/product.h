@@ -15,18 +15,18 @@ struct grd_product {
     grd_dtype dtype;
 };
 
-/* The dtype in which products of `dtype` are computed: one that has kernels, if there are products. */
+/* Returns the dtype in which products of `dtype` are computed; it has kernels if products of `dtype` exist. */
 grd_dtype grd_product_dtype(grd_dtype dtype);
 bool grd_product_exists(grd_dtype dtype);
 
-/* The kernel for products of that size, where they are small and the dtype has one; otherwise NULL. */
+/* Returns the kernel for small products of that size and dtype, or NULL. */
 static inline grd_small_gemm_kernel *grd_product_small(grd_dtype dtype, int64_t m, int64_t n, int64_t k)
 {
     const struct grd_product_kernels *kernels = grd_kernels->gemm[dtype];
     return kernels != NULL && (uint64_t)(m | n | k) < GRD_SMALL_GEMM_SIDE && m * n * k <= kernels->small_work ? kernels->small : NULL;
 }
 
-/* A beta of zero: what c held is not read. */
+/* True for 0. With a beta of 0 the previous contents of c are not read. */
 static inline bool grd_scalar_is_zero(grd_scalar s)
 {
     return s.kind == GRD_SCALAR_FLOAT || s.kind == GRD_SCALAR_COMPLEX ? s.v.c.re == 0 && s.v.c.im == 0 : s.v.i == 0;
@@ -43,8 +43,8 @@ static inline struct grd_product *grd_product_of(const struct grd_plan *p)
     return (struct grd_product *)(uintptr_t)p->state;
 }
 
-/* Chooses the provider of a planned product, and the memory for its run. "native" computes every product whose dtype has kernels, "blas" where OpenBLAS is
- * there and can read the strides, and is taken where it is faster than the kernels of this level. */
+/* Chooses the provider of a planned product, and the memory for its run. "native" computes every product whose dtype has kernels, "blas" where
+ * OpenBLAS is there and can read the strides, and is taken where it is faster than the kernels of this level. */
 bool grd_product_choose(struct grd_plan *p);
 
 /* The sum of x[i] * y[i], strides in elements, written as one element of the dtype. */

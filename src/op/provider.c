@@ -1,6 +1,6 @@
 /* Choosing among providers, and those that plug-ins register: see provider.h.
  *
- * Invariant: a run of a plug-in writes fresh memory alone. What it has failed at, has changed nothing. */
+ * Invariant: a run of a plug-in writes newly allocated memory alone, so that a failed run has changed nothing. */
 #include "op/provider.h"
 
 #include <pthread.h>
@@ -25,7 +25,7 @@ static pthread_mutex_t registration = PTHREAD_MUTEX_INITIALIZER;
 
 enum { MOST_WISHES = 32, WORD = 64 };
 
-/* "mm:-blas" */
+/* One entry of GRADUS_PROVIDER, e.g. "mm:-blas". */
 struct wish {
     char op[WORD], provider[WORD]; /* op "": all */
     bool forbids;
@@ -69,7 +69,7 @@ void grd_provider_init(void)
 
 enum standing { FORBIDDEN, FREE, WANTED };
 
-/* Returns how a provider stands. What GRADUS_PROVIDER says of an operator by name counts before what it says for all. */
+/* Returns whether a provider is wanted, forbidden or neither. An entry of GRADUS_PROVIDER for the operator counts before one for all. */
 static enum standing standing_of(const struct grd_op *op, const char *provider)
 {
     enum standing standing = FREE;
@@ -124,7 +124,7 @@ struct plugged {
     struct plugged *_Atomic next;
 };
 
-/* The providers of one operator on the cpu, in the order they came. Found by readers without a lock. */
+/* The providers of one operator on the cpu, in the order of registration. Readers find it without a lock. */
 struct providers {
     const struct grd_op *op;
     struct plugged *_Atomic first;
@@ -150,7 +150,7 @@ static bool check_can_be_planned(const struct grd_op *op)
     return kind == NULL || grd_raise(GRD_ERROR_RUNTIME, "operator '%s' has no run that could be provided: it is %s", op->name, kind);
 }
 
-/* A tensor of the meta device with the same traits. */
+/* Returns a tensor of the meta device with the same traits. */
 static grd_tensor *meta_twin(const grd_tensor *t)
 {
     const grd_device meta = {GRD_DEVICE_META, 0};
@@ -176,7 +176,7 @@ static grd_value meta_value(const grd_value *value)
     return twin;
 }
 
-/* Fresh memory for the results of a call: its plan is the operator on the meta device. */
+/* Allocates the results of a call, planned by the operator on the meta device. */
 static bool make_results(const struct grd_op *op, const grd_value *args, grd_device device, grd_tensor **ret_results)
 {
     grd_value twins[GRD_MAX_ARGS], planned[GRD_MAX_RESULTS];
@@ -192,7 +192,7 @@ static bool make_results(const struct grd_op *op, const grd_value *args, grd_dev
     return !grd_pending();
 }
 
-/* `result` moved to the tensor that was given for it. */
+/* Moves `result` to the tensor that was given for it. */
 static bool move_to(grd_tensor *out, grd_tensor *result)
 {
     if (!grd_is_extra(grd_device_of(result)))
@@ -230,13 +230,13 @@ void grd_run_planned(const grd_op *op, grd_tensor *out, const grd_value *args, g
         grd_raise(GRD_ERROR_RUNTIME, "a run has failed without an error");
 }
 
-/* True if GRADUS_PROVIDER wants one of the tree, and has not said so of this one. */
+/* True if GRADUS_PROVIDER wants a provider of the tree, and not this one. */
 static bool wants_other(const struct grd_op *op, const char *provider)
 {
     return standing_of(op, provider) != WANTED && standing_of(op, "native") == WANTED;
 }
 
-/* The kernel, on the cpu, of an operator that plug-ins provide. */
+/* The cpu kernel of an operator that plug-ins provide. */
 static void run_providers(const grd_op *op, grd_keyset keys, grd_tensor *out, const grd_value *args, grd_value *ret_results, void *context)
 {
     const struct providers *providers = context;
@@ -267,7 +267,7 @@ static void add_last(struct providers *providers, struct plugged *plugged)
     atomic_store_explicit(place, plugged, memory_order_release);
 }
 
-/* Under the lock: the last one goes, and with none left the operator has its own kernel again. */
+/* Removes the last provider; if none is left the operator gets its own kernel back. The caller holds the lock. */
 static void take_last(void *subject, int which)
 {
     struct providers *providers = subject;
@@ -313,7 +313,7 @@ static bool check_registration(const struct grd_op *op, const char *op_name, con
     return true;
 }
 
-/* The list of an operator, made when there is none. */
+/* Returns the list of an operator, which is made if there is none. */
 static struct providers *providers_of(const struct grd_op *op)
 {
     struct providers *providers = find_providers(op);

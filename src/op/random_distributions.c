@@ -17,7 +17,7 @@ static bool is_wide(grd_dtype dtype)
     return dtype == GRD_FLOAT32 || dtype == GRD_FLOAT64;
 }
 
-/* A result drawn in float64 of parameters that are read as such. */
+/* Plans a result drawn in float64 from parameters that are read as float64. */
 static bool plan_drawn(struct grd_plan *p, grd_tensor *self)
 {
     return grd_plan_reads_as(p, self, GRD_FLOAT64) && grd_plan_result(p, grd_sizes(self), (grd_dtype)self->dtype) &&
@@ -109,7 +109,7 @@ bool plan_sample_dirichlet(struct grd_plan *p, grd_tensor *self, grd_generator *
     return (is_wide((grd_dtype)self->dtype) || grd_raise_no_kernel("dirichlet", (grd_dtype)self->dtype)) && plan_drawn(p, self);
 }
 
-/* Gamma numbers, of float64 in any case, divided by the sums of their rows. */
+/* Draws gamma numbers, in float64, and divides them by the sums of their rows. */
 void run_sample_dirichlet(const struct grd_plan *p, grd_tensor *self, grd_generator *generator)
 {
     const int64_t n = self->ndim > 0 ? self->sizes[self->ndim - 1] : 1;

@@ -19,6 +19,7 @@
 #include "kernel/table.h"
 #include "op/composite.h"
 #include "op/plan.h"
+#include "op/sizes.h"
 #include "op/checks.h"
 #include "core/iter.h"
 
@@ -32,7 +33,7 @@ bool grd_random_is_floating(grd_dtype dtype)
 
 /* ---- Fills -------------------------------------------------------------------------------------------------------------------------- */
 
-/* Of a kind of numbers: the dtype they are made in, the words of each, and whether making them is slow enough for several threads. */
+/* The kinds of numbers: the dtype they are made in, the words of each, and whether making them is slow enough for several threads. */
 static const struct kind {
     uint8_t source, words;
     bool slow;
@@ -45,7 +46,7 @@ static const struct kind {
     [GRD_RANDOM_NORMAL_FLOAT] = {GRD_FLOAT32, 1, false},    [GRD_RANDOM_NORMAL_DOUBLE] = {GRD_FLOAT64, 2, true},
 };
 
-/* What draws the elements of a tensor. */
+/* How the elements of a tensor are drawn. */
 struct draw {
     enum grd_random_kind number; /* of kinds */
     struct kind kind;
@@ -87,7 +88,7 @@ static void fill_task(int64_t begin, int64_t end, void *context)
     }
 }
 
-/* 1 where a number u is below the probability beside it; u has 53 bits for probabilities in float64 and 24 for others. */
+/* Writes 1 where a number u is below its probability; u has 53 bits for probabilities in float64 and 24 for others. */
 static void bernoulli_tensor_task(int64_t begin, int64_t end, void *context)
 {
     const struct batch *batch = context;
@@ -116,7 +117,7 @@ static void draw_loop(int64_t n, char *const *data, const int64_t *strides, cons
     }
 }
 
-/* n >= 16 contiguous elements: blocks of 16, and the last 16 once more, freshly drawn, where n is no multiple of 16. */
+/* Writes n >= 16 contiguous normal numbers in blocks of 16, as PyTorch does; if n is no multiple of 16 the last 16 are drawn anew. */
 static void normal_blocks(int64_t n, char *const *data, const int64_t *strides, const void *params)
 {
     const struct draw *draw = params;
@@ -129,29 +130,27 @@ static void normal_blocks(int64_t n, char *const *data, const int64_t *strides, 
     draw_loop(GRD_NORMAL_BLOCK, (char *const[]){data[0] + (n - GRD_NORMAL_BLOCK) * strides[0]}, strides, draw);
 }
 
-static void normal_loop(int64_t n, char *const *data, const int64_t *strides, const void *params)
+/* Writes normal numbers, drawn in pairs whatever their count, or `exp` of them. */
+static void draw_normals(const struct draw *draw, int64_t n, char *data, int64_t stride, bool exponential)
 {
-    const struct draw *draw = params;
     double values[PIECE];
     for (int64_t at = 0; at < n; at += PIECE) {
-        const int64_t count = n - at < PIECE ? n - at : PIECE;
+        const int64_t count = grd_least(n - at, PIECE);
         grd_kernels->random->normal_one_by_one(&draw->numbers, draw->generator, count, values);
-        convert(GRD_FLOAT64, draw->dtype, count, values, data[0] + at * strides[0], strides[0]);
+        for (int64_t i = 0; exponential && i < count; i++)
+            values[i] = exp(values[i]);
+        convert(GRD_FLOAT64, draw->dtype, count, values, data + at * stride, stride);
     }
 }
 
-/* exp() of normal numbers, drawn in pairs whatever their count. */
+static void normal_loop(int64_t n, char *const *data, const int64_t *strides, const void *params)
+{
+    draw_normals(params, n, data[0], strides[0], false);
+}
+
 static void log_normal_loop(int64_t n, char *const *data, const int64_t *strides, const void *params)
 {
-    const struct draw *draw = params;
-    double values[PIECE];
-    for (int64_t at = 0; at < n; at += PIECE) {
-        const int64_t count = n - at < PIECE ? n - at : PIECE;
-        grd_kernels->random->normal_one_by_one(&draw->numbers, draw->generator, count, values);
-        for (int64_t i = 0; i < count; i++)
-            values[i] = exp(values[i]);
-        convert(GRD_FLOAT64, draw->dtype, count, values, data[0] + at * strides[0], strides[0]);
-    }
+    draw_normals(params, n, data[0], strides[0], true);
 }
 
 static struct draw *draw_of(const struct grd_plan *p)
@@ -159,7 +158,7 @@ static struct draw *draw_of(const struct grd_plan *p)
     return (struct draw *)(uintptr_t)p->state;
 }
 
-/* A result of self's sizes, drawn as the state says. A new one, of bernoulli, is contiguous. */
+/* Plans a result of self's sizes, drawn as the state says. A new one, of bernoulli, is contiguous. */
 static bool plan_draw(struct grd_plan *p, const grd_tensor *self, grd_generator *generator)
 {
     struct draw *draw = draw_of(p);
@@ -185,7 +184,7 @@ static bool plan_random_fill(struct grd_plan *p, const grd_tensor *self, grd_gen
     return plan_draw(p, self, generator);
 }
 
-/* Over the elements in the order of memory. A complex tensor is a real one with one dimension more. */
+/* Fills the elements in the order of memory. A complex tensor counts as a real one with one more dimension. */
 void run_fill(const struct grd_plan *p)
 {
     struct draw *draw = draw_of(p);
@@ -297,7 +296,7 @@ static bool check_bernoulli_dtype(const grd_tensor *self)
            grd_raise_no_kernel("bernoulli_scalar", (grd_dtype)self->dtype);
 }
 
-/* Probabilities broadcast to self. */
+/* Plans draws by probabilities that broadcast to self. */
 bool plan_bernoulli_tensor(struct grd_plan *p, grd_tensor *self, grd_tensor *probabilities, grd_generator *generator)
 {
     const grd_dtype dtype = (grd_dtype)probabilities->dtype;
@@ -331,7 +330,7 @@ bool plan_bernoulli(struct grd_plan *p, grd_tensor *self, grd_scalar p_given, gr
 
 /* ---- random ------------------------------------------------------------------------------------------------------------------------- */
 
-/* An integer as the floating dtype holds it. */
+/* Returns an integer rounded to a floating dtype. */
 static int64_t rounded(int64_t x, grd_dtype dtype)
 {
     double y;
@@ -376,7 +375,7 @@ static bool plan_integers(struct grd_plan *p, const grd_tensor *self, grd_genera
     return plan_random_fill(p, self, generator, draw_loop, is_long ? GRD_RANDOM_LONG_INTEGERS : GRD_RANDOM_INTEGERS, numbers);
 }
 
-/* Which numbers are drawn from [from, to). */
+/* Finds how numbers are drawn from [from, to). */
 static bool bounded(grd_dtype dtype, int64_t from, int64_t to, struct grd_random_numbers *ret_numbers)
 {
     int64_t low, high;
@@ -398,7 +397,7 @@ static bool bounded(grd_dtype dtype, int64_t from, int64_t to, struct grd_random
     return true;
 }
 
-/* Up to the largest integer of the dtype, or to the one below which a floating dtype holds all. */
+/* Finds how numbers are drawn from `from` up to the largest integer of the dtype, or the largest up to which a floating dtype holds all integers. */
 static bool bounded_below(grd_dtype dtype, int64_t from, struct grd_random_numbers *ret_numbers)
 {
     const bool floating = grd_random_is_floating(dtype);

@@ -1,4 +1,4 @@
-/* What drawing random numbers asks of dtypes, shared by the fills (random_fill.c) and the operators that make tensors (random_indices.c). */
+/* Which dtypes random numbers can be drawn in. */
 #ifndef GRD_OP_RANDOM_FILL_H
 #define GRD_OP_RANDOM_FILL_H
 

@@ -1,6 +1,6 @@
-/* Operators that make tensors of random numbers: the factories, permutations, dropout and multinomial.
+/* Random indices: randperm and multinomial.
  *
- * The fills they call are in random_fill.c. Invariants are those of random_fill.c: drawn serially, in PyTorch's order and width, after every check. */
+ * Invariants are those of random_fill.c: drawn serially, in PyTorch's order and width, after every check. */
 #include <math.h>
 
 #include <string.h>
@@ -90,7 +90,7 @@ bool check_hidden_multinomial_with_replacement(struct grd_plan *p, grd_tensor *s
     return true;
 }
 
-/* A binary search in the cumulated probabilities, which are kept in float for dtypes up to float32. */
+/* Searches the cumulated probabilities, which are float for dtypes up to float32, by bisection. */
 void run_hidden_multinomial_with_replacement(const struct grd_plan *p, grd_tensor *self, int64_t num_samples, grd_generator *generator)
 {
     const int64_t classes = self->sizes[self->ndim - 1], rows = p->results[0]->numel / num_samples;

@@ -24,7 +24,7 @@ enum {
     GRD_REDUCE_WIDEST = 16  /* bytes of the largest gathered value */
 };
 
-/* The dtype of results. Of counts, magnitudes and squares it is the real one, of places int64. */
+/* The dtype of results. For counts, magnitudes and squares it is the real one, for indices int64. */
 enum grd_reduce_type {
     GRD_REDUCE_KEEP,  /* that of self */
     GRD_REDUCE_SUMS,  /* the argument's, or that of self; int64 for bool and integers */
@@ -34,7 +34,7 @@ enum grd_reduce_type {
     GRD_REDUCE_INT64
 };
 
-/* Says what comes of an empty dimension. */
+/* What happens if a reduced dimension is empty. */
 enum grd_reduce_empty { GRD_EMPTY_TAKEN, GRD_EMPTY_RUNTIME_ERROR, GRD_EMPTY_INDEX_ERROR };
 
 struct grd_reduce_pass {
@@ -51,16 +51,17 @@ struct grd_reduce_rule {
     struct grd_reduce_pass passes[GRD_REDUCE_PASSES]; /* at most */
 };
 
-/* IndexError: a dim is out of range, or empty. RuntimeError: a dim is there twice, is empty, or the rule refuses the dtype. NotImplementedError: no
- * kernel for the dtype. `correction` is taken off the number of elements that is divided by. */
+/* IndexError: a dim is out of range, or empty. RuntimeError: a dim is given twice, is empty, or the rule refuses the dtype. NotImplementedError:
+ * no kernel for the dtype. The sum is divided by the number of elements less `correction`. */
 bool plan_reduce(struct grd_plan *p, const struct grd_reduce_rule *rule, grd_tensor *self, grd_dims dim, bool keepdim, grd_dtype dtype,
                  grd_scalar correction);
 void run_reduce(const struct grd_plan *p);
-/* One call of the kernel for the first or last dims of a small contiguous tensor; the plan would come to the same call. NULL: does not apply. */
+/* Reduces the first or last dims of a small contiguous tensor by one call of the kernel, the same call that the plan would lead to. NULL: does not
+ * apply. */
 grd_tensor *shortcut_reduce(const struct grd_reduce_rule *rule, grd_tensor *out, grd_tensor *self, grd_dims dim, bool keepdim,
                             grd_dtype dtype);
 
-/* An argument that is one dim or none. */
+/* Returns an argument that is one dim or none as a list. */
 static inline grd_dims grd_reduce_dim(grd_scalar dim, int64_t *storage)
 {
     *storage = grd_scalar_int64(dim);
@@ -110,7 +111,7 @@ static inline struct grd_reduction *grd_reduction_of(const struct grd_plan *p)
     return (struct grd_reduction *)(uintptr_t)p->state;
 }
 
-/* The step of the plan that knows strides: after mask, read, and what and number of each pass. */
+/* Works out what follows from strides: called once mask, `read`, and kind and number of each pass are set. */
 bool grd_reduction_prepare(struct grd_plan *p);
 
 #endif

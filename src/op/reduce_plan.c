@@ -1,4 +1,4 @@
-/* The rules of reductions, and the operators that are made of reductions. How a reduction runs is in reduce_run.c. */
+/* The plans of reductions: dtypes, checks, the passes of a rule; and sum_to_size. How a reduction runs is in reduce_run.c. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -13,7 +13,7 @@
 #include "op/formula.h"
 
 /* ---- Dtypes -------------------------------------------------------------------------------------------------------------------------- */
-/* float8 and quantized dtypes are stored and converted only. */
+/* False for float8 and quantized dtypes, which are only stored and converted. */
 static inline bool has_arithmetic(grd_dtype dtype)
 {
     return dtype <= GRD_COMPLEX128;
@@ -38,7 +38,7 @@ static inline grd_dtype type_of(enum grd_reduce_type type, const grd_tensor *out
     }
 }
 
-/* The dtype of what a pass writes, where the type of the operator is `to`. */
+/* Returns the dtype of what a pass writes, if the operator's result has dtype `to`. */
 static inline grd_dtype pass_dtype(enum grd_reduce_kind kind, grd_dtype to)
 {
     if (kind == GRD_REDUCE_FIND)
@@ -46,7 +46,7 @@ static inline grd_dtype pass_dtype(enum grd_reduce_kind kind, grd_dtype to)
     return kind == GRD_REDUCE_NONZERO || kind == GRD_REDUCE_ABS || kind == GRD_REDUCE_SQUARE ? grd_dtype_to_real(to) : to;
 }
 
-/* The dtype with a kernel that elements of `from` are read as, to give a result of dtype `to`. */
+/* Returns the dtype, which has a kernel, that elements of `from` are read as for a result of dtype `to`. */
 static inline grd_dtype read_as(enum grd_reduce_kind kind, grd_dtype from, grd_dtype to)
 {
     const bool summing = kind == GRD_REDUCE_SUM || kind == GRD_REDUCE_PROD;
@@ -75,7 +75,7 @@ static bool check_dtypes(const struct grd_reduce_rule *rule, grd_dtype from, grd
     return has_arithmetic(to) || rule->type == GRD_REDUCE_TRUTH || grd_raise_no_kernel(rule->name, to);
 }
 
-/* There is no extreme of nothing. */
+/* Raises the rule's error if a reduced dimension is empty and the reduction has no identity. */
 static bool check_not_empty(const struct grd_reduce_rule *rule, const grd_tensor *self, bool dim_given, uint64_t mask)
 {
     const bool runtime = rule->empty == GRD_EMPTY_RUNTIME_ERROR;
@@ -126,7 +126,7 @@ static double count_of(grd_dims sizes, uint64_t mask)
     return count;
 }
 
-/* The passes with their numbers. A sum in bool is whether any element is not zero, a product whether all are. */
+/* Sets the passes with their numbers. A sum in bool is whether any element is not zero, a product whether all are. */
 static void plan_passes(struct grd_reduction *r, const struct grd_reduce_rule *rule, grd_dtype to, double count, double correction)
 {
     r->npasses = rule->npasses;
@@ -142,7 +142,8 @@ static void plan_passes(struct grd_reduction *r, const struct grd_reduce_rule *r
     }
 }
 
-/* Some bytes are not zero if their maximum is not, and all if their minimum is not: that is found many bytes at a time, unlike their count. */
+/* Replaces the truth of counts by that of extremes: some bytes are not zero if their maximum is not, and all if their minimum is not. Extremes are
+ * found many bytes at a time, counts are not. */
 static void take_truth_of_extremes(struct grd_reduction *r)
 {
     struct grd_reduce_pass *const pass = &r->passes[0].what;
@@ -152,7 +153,7 @@ static void take_truth_of_extremes(struct grd_reduction *r)
     pass->finish = GRD_FINISH_TRUTH;
 }
 
-/* In which dtype and layout the passes read self. */
+/* Plans in which dtype and layout the passes read self; returns the dtype. */
 static grd_dtype reads_self(struct grd_plan *p, const struct grd_reduce_rule *rule, grd_tensor *self, grd_dims dim, grd_dtype to)
 {
     const grd_dtype from = (grd_dtype)self->dtype;
@@ -191,7 +192,7 @@ bool plan_reduce(struct grd_plan *p, const struct grd_reduce_rule *rule, grd_ten
 }
 
 /* ---- The shortcut -------------------------------------------------------------------------------------------------------------------- */
-/* The dims that are reduced; 0: none, or an error. */
+/* Returns the mask of the reduced dims; 0 for none, or an error. */
 static inline uint64_t small_mask(const struct grd_reduce_rule *rule, const grd_tensor *self, grd_dims dim)
 {
     uint64_t mask = 0;
@@ -206,7 +207,7 @@ static inline uint64_t small_mask(const struct grd_reduce_rule *rule, const grd_
     return mask;
 }
 
-/* True if elements of `from` are read in place for a result of `to`. */
+/* True if elements of `from` are read without a conversion for a result of `to`. */
 static inline bool reads_in_place(const struct grd_reduce_rule *rule, grd_dtype from, grd_dtype to)
 {
     const struct grd_reduce_row *row = grd_kernels->reduce[from];
@@ -216,7 +217,7 @@ static inline bool reads_in_place(const struct grd_reduce_rule *rule, grd_dtype 
     return to == from || (to != GRD_BOOL && has_arithmetic(to) && read_as(rule->passes[0].kind, from, to) == from);
 }
 
-/* One call of a kernel: the first dims of a contiguous tensor are columns, the last are lines. */
+/* Calls the kernel once: over the first dims of a contiguous tensor, as columns, or the last, as lines. */
 static void reduce_block(const struct grd_reduce_pass *pass, const grd_tensor *self, int64_t n, bool columns, grd_tensor *result)
 {
     const grd_dtype from = (grd_dtype)self->dtype, gathers = grd_reduce_gathers(pass->kind, from);

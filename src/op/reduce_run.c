@@ -36,7 +36,7 @@ static int64_t distance(int64_t stride)
 }
 
 /* ---- The grid -------------------------------------------------------------------------------------------------------------- */
-/* By rising stride. */
+/* Adds a reduced dimension; they are sorted by rising stride. */
 static void add_reduced(struct grd_reduction *r, int64_t size, int64_t stride)
 {
     int at = r->nreduced++;
@@ -57,7 +57,7 @@ static void join_reduced(struct grd_reduction *r)
     r->nreduced = last + 1;
 }
 
-/* In the order of dimensions; joins the one before where it continues it. */
+/* Adds a kept dimension, in order; merges it with the one before where the two are one run. */
 static void add_kept(struct grd_reduction *r, int64_t size, int64_t stride)
 {
     struct grd_reduction_dim *before = r->nkept > 0 ? &r->kept[r->nkept - 1] : NULL;
@@ -68,13 +68,14 @@ static void add_kept(struct grd_reduction *r, int64_t size, int64_t stride)
     r->outputs = grd_wrapping_product(r->outputs, size);
 }
 
-/* True if a dimension that is kept and the innermost that is reduced are rows that lie one behind the other: Note [Narrow rows] in kernel/cpu/reduce.c. */
+/* True if a kept dimension and the innermost reduced one are short rows that follow each other in memory: Note [Narrow rows] in
+ * kernel/cpu/reduce.c. */
 static bool is_narrow(const struct grd_reduction *r, int kept)
 {
     return r->reduced[0].stride == r->kept[kept].size * r->in_size && r->reduced[0].size >= NARROW_LEAST;
 }
 
-/* Takes the best kept dimension for strips out of the list, and decides which of the two kernels fits. */
+/* Takes the best kept dimension for strips out of the list, and chooses one of the two kernels. */
 static void choose_strip(struct grd_reduction *r)
 {
     const struct grd_reduction_dim *inner = &r->reduced[0];
@@ -101,7 +102,7 @@ static void choose_strip(struct grd_reduction *r)
     memmove(r->kept + choice, r->kept + choice + 1, (size_t)(--r->nkept - choice) * sizeof *r->kept);
 }
 
-/* True if all passes have kernels for bfloat16, and it lies in stretches that are worth it. Short ones are converted together. */
+/* True if all passes have kernels for bfloat16, and its runs are long enough; short ones are converted together. */
 static bool reads_halves(const struct grd_reduction *r, grd_dtype from, int64_t stretch)
 {
     bool all = from == GRD_BFLOAT16 && r->read == GRD_FLOAT32 && stretch >= STRETCH;
@@ -202,7 +203,8 @@ static void cut(const struct grd_reduction *r, struct grd_reduction_pass *pass)
     pass->pieces = pass->n > 0 ? (pass->n + pass->piece - 1) / pass->piece : 1;
 }
 
-/* A sum of complex64 is that of its parts, which are one dimension more, kept and the innermost: its kernels would convert it to complex128 first. */
+/* True if a sum of complex64 is computed as that of its parts, one more kept dimension, the innermost: the complex kernels would convert it to
+ * complex128 first. */
 static bool sums_parts(const struct grd_reduction *r, const grd_tensor *self, const grd_tensor *result)
 {
     const struct grd_reduce_pass *what = &r->passes[0].what;
@@ -237,7 +239,7 @@ static void merge(const struct grd_reduction_pass *pass, int64_t n, void *into, 
     pass->merge(&(struct grd_reduce_block){.outputs = n, .n = 1, .in = from, .gathered = into});
 }
 
-/* Brings a block of outputs x n into `buffer`, in the layout the kernel wants. */
+/* Converts a block of outputs x n into `buffer`, in the layout of the kernel. */
 static void convert_block(const struct grd_reduction *r, struct grd_reduce_block *b, int64_t row_stride, char *buffer)
 {
     int64_t along = r->columns ? b->outputs : b->n, across = r->columns ? b->n : b->outputs;
@@ -255,7 +257,7 @@ static void convert_block(const struct grd_reduction *r, struct grd_reduce_block
     b->stride = (r->columns ? b->outputs : b->n) * r->read_size;
 }
 
-/* Partial results climb levels, FLUSH of one making one of the next: errors grow slowly however many blocks there are. */
+/* Partial results in levels, FLUSH of one level making one of the next, so that rounding errors grow slowly with the number of blocks. */
 struct cascade {
     int64_t calls;
     _Alignas(64) char level[LEVELS][GRD_REDUCE_STRIP * GRD_REDUCE_WIDEST];

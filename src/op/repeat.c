@@ -10,7 +10,7 @@
 #include "kernel/index.h"
 #include "kernel/table.h"
 
-/* One expanded view with a dimension of repeats before each of self's; its copy in row-major order is the result. */
+/* Copies an expanded view, with a dimension of repeats before each dimension of self, to a contiguous result. */
 grd_tensor *op_repeat(grd_tensor *self, grd_dims repeats)
 {
     int64_t raised[2 * GRD_MAX_DIMS], expanded[2 * GRD_MAX_DIMS], result[GRD_MAX_DIMS], n = 0;
@@ -95,12 +95,12 @@ void run_repeat_interleave_indices(const struct grd_plan *p, grd_tensor *repeats
     grd_kernels->index->repeat(repeats->numel, (const int64_t *)(const void *)p->in[0]->data, (int64_t *)(void *)p->results[0]->data);
 }
 
-/* `self`, or without a dim its elements in row-major order, and the dim along which they are repeated. */
+/* Finds the tensor and the dim along which it is repeated: self, or without a dim its elements in row-major order. */
 static bool repeated(grd_tensor *self, grd_scalar dim, grd_tensor **ret_self, int64_t *ret_dim)
 {
-    const bool flat = dim.kind == GRD_SCALAR_NONE;
-    *ret_self = flat ? grd_reshape(self, grd_dims(-1)) : grd_atleast_1d(self);
-    return !grd_pending() && grd_wrap_dim(*ret_self, flat ? 0 : grd_scalar_int64(dim), ret_dim);
+    const bool merges = dim.kind == GRD_SCALAR_NONE;
+    *ret_self = merges ? grd_reshape(self, grd_dims(-1)) : grd_atleast_1d(self);
+    return !grd_pending() && grd_wrap_dim(*ret_self, merges ? 0 : grd_scalar_int64(dim), ret_dim);
 }
 
 grd_tensor *op_repeat_interleave(grd_tensor *self, int64_t repeats, grd_scalar dim, grd_scalar output_size)

@@ -1,8 +1,8 @@
-/* Images resampled: checks, the memory of tables and kept rows, and the split into pieces. Positions and weights are in kernel/resample.c, the loops in
- * kernel/cpu/resample.c. Schema: schema/resample.toml.
+/* Resampling of images (interpolate, upsample): checks, the memory of tables and kept rows, and the split into pieces. Positions and weights are
+ * in kernel/resample.c, the loops in kernel/cpu/resample.c. Schema: schema/resample.toml.
  *
- * Positions are float32 unless the images are float64, or bytes with weights. Half types are computed in float32; bytes in fixed point, along the width, rounded,
- * then along the height. */
+ * Positions are float32 unless the images are float64, or bytes with weights. Half types are computed in float32; bytes in fixed point, along the
+ * width, rounded, then along the height. */
 #include "kernel/resample.h"
 
 #include <math.h>
@@ -42,7 +42,7 @@ static struct resample *resample_of(const struct grd_plan *p)
 
 /* ---- Plans ------------------------------------------------------------------------------------------------------------------------------ */
 
-/* A scale in the precision of positions: of sizes, or the inverse of what is given. */
+/* Returns a scale in the precision of positions: the ratio of sizes, or the inverse of the given one. */
 static double scale_of(const struct grd_resample_source *x, int64_t in, int64_t out, grd_scalar given)
 {
     double scale = (double)in / (double)out;
@@ -95,7 +95,7 @@ static void take_scales(struct resample *x, grd_scalar depth, grd_scalar height,
     }
 }
 
-/* The memory of the tables. RuntimeError: no machine has it. */
+/* Computes the memory of the tables. RuntimeError: it overflows. */
 static bool size_tables(struct grd_plan *p, struct resample *x)
 {
     x->table_bytes = 0;
@@ -110,7 +110,7 @@ static bool size_tables(struct grd_plan *p, struct resample *x)
     return true;
 }
 
-/* Checks and takes the arguments that both directions have: `self` is read, `in` and `out` are the sizes of images on the way forward. */
+/* Checks and takes the arguments that both directions have: `self` is read, `in` and `out` are the sizes of images in the forward direction. */
 static bool take_arguments(struct resample *x, const grd_tensor *self, grd_dims in, grd_dims out, const char *mode, grd_scalar scales_d,
                            grd_scalar scales_h, grd_scalar scales_w)
 {
@@ -137,14 +137,14 @@ static bool check_ndim(const grd_tensor *self, int64_t n)
     return true;
 }
 
-/* Rows that stay kept: those of the input that two rows of the output next to each other are made of. */
+/* Returns how many rows of the input are kept: those that two neighbouring rows of the output are made of. */
 static int64_t kept_rows(const struct resample *x)
 {
     const struct grd_resample_axis *d = &x->kernel.axes[0], *h = &x->kernel.axes[1];
     return grd_least(d->in * h->in, d->taps > 1 ? d->taps * h->in : 2 * h->taps);
 }
 
-/* The memory of the pieces, which keep rows of the input. */
+/* Computes the memory of the pieces, which keep rows of the input. */
 static void size_pieces(struct grd_plan *p, struct resample *x)
 {
     const struct grd_resample_axis *axes = x->kernel.axes;
@@ -177,7 +177,7 @@ static void take_order(struct resample *x, const grd_tensor *self)
     x->images = x->channels_last ? self->sizes[0] : self->sizes[0] * self->sizes[1];
 }
 
-/* Tensors and memory, when axes are known. */
+/* Plans tensors and memory once the axes are known. */
 static bool plan_pieces(struct grd_plan *p, grd_tensor *self, grd_dims size)
 {
     struct resample *x = resample_of(p);
@@ -233,7 +233,7 @@ bool plan_resample_volume(struct grd_plan *p, grd_tensor *self, grd_dims output_
            plan_resampled(p, self, output_size, mode, align_corners, false, scales_d, scales_h, scales_w);
 }
 
-/* The way back is resampled, too, each element of the input from the outputs that it went to. */
+/* Turns the description round for the backward pass, which is a resampling, too: each element of the input is made of the outputs that it went to. */
 static void transpose(struct resample *x)
 {
     x->source.transposed = true;

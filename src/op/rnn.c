@@ -1,5 +1,5 @@
-/* Recurrent networks: layers, directions and dropout between layers, over batches and over packed sequences, and single cells. Composites over the layer of rnn_layer.c.
- * Schema: schema/rnn.toml. */
+/* Recurrent networks: layers, directions and dropout between layers, over batches and over packed sequences, and single cells. Composites over the
+ * layer of rnn_layer.c. Schema: schema/rnn.toml. */
 #include "op/rnn.h"
 
 #include "core/dtype.h"
@@ -23,23 +23,24 @@ struct layer {
     grd_tensor *t[LAYER_TENSORS];
 };
 
-/* True if no key but that of a gradient takes part in a call with `t`: neither a batch, nor a tangent, nor autocast, which casts each product of the parts. */
-static bool has_plain_keys(const grd_tensor *t)
+/* True if no key but that of a gradient takes part in a call with `t`: neither a batch, nor a tangent, nor autocast, which casts each product of
+ * the parts. */
+static bool has_only_gradient_key(const grd_tensor *t)
 {
     return (grd_active_keys(grd_keys_of(t)) & ~(1u << GRD_KEY_LIFETIMES)) >> (GRD_KEY_AUTOGRAD + 1) == 0;
 }
 
-/* True if the tensors have plain keys, and a dtype that the fused steps are for. */
-static bool are_plain(grd_tensor *input, const struct layer *layer)
+/* True if the tensors have no other key than that of a gradient, and one dtype that the fused steps are for. */
+static bool can_fuse(grd_tensor *input, const struct layer *layer)
 {
     if (!grd_accelerations || grd_kernels->rnn[input->dtype] == NULL)
         return false;
-    bool plain = has_plain_keys(input);
-    for (int i = 0; i < LAYER_TENSORS && plain; i++) {
+    bool fuses = has_only_gradient_key(input);
+    for (int i = 0; i < LAYER_TENSORS && fuses; i++) {
         const grd_tensor *t = layer->t[i];
-        plain = t == NULL || (has_plain_keys(t) && t->dtype == input->dtype && t->device == input->device);
+        fuses = t == NULL || (has_only_gradient_key(t) && t->dtype == input->dtype && t->device == input->device);
     }
-    return plain;
+    return fuses;
 }
 
 static bool has_sizes(const grd_tensor *t, int64_t rows, int64_t columns)
@@ -88,7 +89,7 @@ static grd_hidden_rnn_layer_result run_layer(grd_tensor *input, const struct lay
                   grd_dtype_type_name((grd_dtype)input->dtype));
     if (grd_pending())
         return (grd_hidden_rnn_layer_result){grd_failed, grd_failed, grd_failed};
-    if (!are_plain(input, layer) || !sizes_agree(input, layer, batch_sizes, kind))
+    if (!can_fuse(input, layer) || !sizes_agree(input, layer, batch_sizes, kind))
         return grd_hidden_rnn_layer(input, t[HX], t[CX], t[W_IH], t[W_HH], t[B_IH], t[B_HH], t[W_HR], batch_sizes, kind->name, reverse);
     const grd_hidden_rnn_layer_fused_result made = grd_hidden_rnn_layer_fused(
         input, t[HX], t[CX], t[W_IH], t[W_HH], t[B_IH], t[B_HH], t[W_HR], batch_sizes, kind->name, reverse, is_recorded(input, layer));
@@ -140,7 +141,7 @@ static struct layer layer_of(const struct network *x, int64_t i)
     return layer;
 }
 
-/* The outputs of the last layer for packed `data`, and the final states of all layers. */
+/* Returns the outputs of the last layer for packed `data`, and the final states of all layers. */
 static grd_hidden_rnn_layer_result run_network(const struct network *x, grd_tensor *data)
 {
     const int directions = x->bidirectional ? 2 : 1;
@@ -164,7 +165,7 @@ static grd_hidden_rnn_layer_result run_network(const struct network *x, grd_tens
                                          x->cx != NULL ? grd_stack(grd_tensors_from(cells, n)) : grd_failed};
 }
 
-/* Over a batch, (steps, rows, features). */
+/* Runs over a batch, (steps, rows, features). */
 static grd_hidden_rnn_layer_result run_batch(struct network *x, grd_tensor *input, bool batch_first)
 {
     const grd_hidden_rnn_layer_result failed = {grd_failed, grd_failed, grd_failed};
@@ -193,7 +194,7 @@ static grd_hidden_rnn_layer_result run_batch(struct network *x, grd_tensor *inpu
     return made;
 }
 
-/* Over packed sequences, whose `batch_sizes` is a vector on the cpu. */
+/* Runs over packed sequences, whose `batch_sizes` is a vector on the cpu. */
 static grd_hidden_rnn_layer_result run_packed(struct network *x, grd_tensor *data, const grd_tensor *batch_sizes)
 {
     const grd_hidden_rnn_layer_result failed = {grd_failed, grd_failed, grd_failed};
@@ -226,7 +227,7 @@ static struct network network_of(const char *kind, grd_tensors params, bool has_
                             .bidirectional = bidirectional};
 }
 
-/* The two hidden states of an lstm. */
+/* Takes the two hidden states of an lstm. */
 static bool take_states(struct network *x, grd_tensors hx)
 {
     if (hx.n != 2)
@@ -237,57 +238,59 @@ static bool take_states(struct network *x, grd_tensors hx)
     return true;
 }
 
-void op_lstm(grd_tensor *input, grd_tensors hx, grd_tensors params, bool has_biases, int64_t num_layers, double dropout, bool train,
-             bool bidirectional, bool batch_first, grd_tensor **ret)
+/* Runs a network over a batch or, where `batch_sizes` is given, over packed sequences. */
+static grd_hidden_rnn_layer_result run_input(struct network *x, grd_tensor *input, const grd_tensor *batch_sizes, bool batch_first)
 {
-    struct network x = network_of("lstm", params, has_biases, num_layers, dropout, train, bidirectional);
+    return batch_sizes != NULL ? run_packed(x, input, batch_sizes) : run_batch(x, input, batch_first);
+}
+
+static void run_lstm(struct network x, grd_tensors hx, grd_tensor *input, const grd_tensor *batch_sizes, bool batch_first, grd_tensor **ret)
+{
     grd_hidden_rnn_layer_result made = {grd_failed, grd_failed, grd_failed};
     if (take_states(&x, hx))
-        made = run_batch(&x, input, batch_first);
+        made = run_input(&x, input, batch_sizes, batch_first);
     ret[0] = made.output;
     ret[1] = made.hy;
     ret[2] = made.cy;
+}
+
+static void run_rnn(struct network x, grd_tensor *hx, grd_tensor *input, const grd_tensor *batch_sizes, bool batch_first, grd_tensor **ret)
+{
+    grd_hidden_rnn_layer_result made = {grd_failed, grd_failed, grd_failed};
+    x.hx = hx;
+    if (x.kind != NULL)
+        made = run_input(&x, input, batch_sizes, batch_first);
+    ret[0] = made.output;
+    ret[1] = made.hy;
+}
+
+void op_lstm(grd_tensor *input, grd_tensors hx, grd_tensors params, bool has_biases, int64_t num_layers, double dropout, bool train,
+             bool bidirectional, bool batch_first, grd_tensor **ret)
+{
+    run_lstm(network_of("lstm", params, has_biases, num_layers, dropout, train, bidirectional), hx, input, NULL, batch_first, ret);
 }
 
 void op_lstm_packed(grd_tensor *data, grd_tensor *batch_sizes, grd_tensors hx, grd_tensors params, bool has_biases, int64_t num_layers,
                     double dropout, bool train, bool bidirectional, grd_tensor **ret)
 {
-    struct network x = network_of("lstm", params, has_biases, num_layers, dropout, train, bidirectional);
-    grd_hidden_rnn_layer_result made = {grd_failed, grd_failed, grd_failed};
-    if (take_states(&x, hx))
-        made = run_packed(&x, data, batch_sizes);
-    ret[0] = made.output;
-    ret[1] = made.hy;
-    ret[2] = made.cy;
+    run_lstm(network_of("lstm", params, has_biases, num_layers, dropout, train, bidirectional), hx, data, batch_sizes, false, ret);
 }
 
 void op_hidden_rnn(grd_tensor *input, grd_tensor *hx, grd_tensors params, bool has_biases, int64_t num_layers, double dropout, bool train,
                    bool bidirectional, bool batch_first, const char *mode, grd_tensor **ret)
 {
-    struct network x = network_of(mode, params, has_biases, num_layers, dropout, train, bidirectional);
-    x.hx = hx;
-    grd_hidden_rnn_layer_result made = {grd_failed, grd_failed, grd_failed};
-    if (x.kind != NULL)
-        made = run_batch(&x, input, batch_first);
-    ret[0] = made.output;
-    ret[1] = made.hy;
+    run_rnn(network_of(mode, params, has_biases, num_layers, dropout, train, bidirectional), hx, input, NULL, batch_first, ret);
 }
 
 void op_hidden_rnn_packed(grd_tensor *data, grd_tensor *batch_sizes, grd_tensor *hx, grd_tensors params, bool has_biases,
                           int64_t num_layers, double dropout, bool train, bool bidirectional, const char *mode, grd_tensor **ret)
 {
-    struct network x = network_of(mode, params, has_biases, num_layers, dropout, train, bidirectional);
-    x.hx = hx;
-    grd_hidden_rnn_layer_result made = {grd_failed, grd_failed, grd_failed};
-    if (x.kind != NULL)
-        made = run_packed(&x, data, batch_sizes);
-    ret[0] = made.output;
-    ret[1] = made.hy;
+    run_rnn(network_of(mode, params, has_biases, num_layers, dropout, train, bidirectional), hx, data, batch_sizes, false, ret);
 }
 
 /* ---- Cells --------------------------------------------------------------------------------------------------------------------------------- */
 
-/* PyTorch's checks of one hidden state. */
+/* Makes PyTorch's checks of one hidden state. */
 static bool check_cell_state(const grd_tensor *input, const grd_tensor *state, int64_t hidden, int which)
 {
     int64_t dim;
@@ -319,7 +322,7 @@ static bool check_cell(const grd_tensor *input, const struct layer *layer, const
                      (long long)hidden * kind->gates, (long long)t[W_IH]->sizes[0]);
 }
 
-/* One step: a layer over sequences of length 1. */
+/* Runs one step: a layer over sequences of length 1. */
 static grd_hidden_rnn_layer_result run_cell(grd_tensor *input, const struct layer *layer, const char *mode)
 {
     const struct grd_rnn_kind *kind = grd_rnn_kind_of(mode);

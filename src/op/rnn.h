@@ -11,7 +11,7 @@ struct grd_rnn_kind {
     int gates, saved; /* blocks of `hidden` columns: of a product, and of what is saved for the gradient */
 };
 
-/* RuntimeError and NULL: there is no such kind. */
+/* Returns the kind of that name. NULL and RuntimeError: there is none. */
 const struct grd_rnn_kind *grd_rnn_kind_of(const char *name);
 
 #endif

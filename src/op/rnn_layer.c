@@ -1,5 +1,5 @@
-/* A layer of a recurrent network in one direction, over sequences that lie packed: its specification by public operators, through which it is differentiated twice, batched and has
- * tangents. What computes it fast is rnn_steps.c, what stacks layers rnn.c. Schema: schema/rnn.toml. */
+/* A layer of a recurrent network in one direction, over packed sequences: its specification by public operators, which gives second derivatives,
+ * batches and tangents. rnn_steps.c computes it fast, rnn.c stacks layers. Schema: schema/rnn.toml. */
 #include <string.h>
 
 #include "gen/uses/op/rnn_layer.h"
@@ -67,13 +67,13 @@ static struct state advance(const struct grd_rnn_kind *kind, grd_tensor *project
     }
 }
 
-/* The first rows of a state, which may be all. */
+/* Returns the first rows of a state, which may be all. */
 static grd_tensor *first_rows(grd_tensor *t, int64_t n)
 {
     return t == NULL || grd_pending() || grd_size_along(t, 0) <= n ? t : grd_narrow(t, 0, 0, n);
 }
 
-/* `t` with its first rows replaced. */
+/* Returns `t` with its first rows replaced. */
 static grd_tensor *with_first(grd_tensor *t, grd_tensor *rows)
 {
     if (t == NULL || grd_pending())
@@ -106,7 +106,7 @@ void op_hidden_rnn_layer(grd_tensor *input, grd_tensor *hx, grd_tensor *cx, grd_
     ret[2] = failed ? grd_failed : cx != NULL ? state.c : grd_zeros(grd_dims(0), .dtype = hx->dtype, .device = grd_device_of(hx));
 }
 
-/* The row of each state before a step among those of hx and then of the outputs. */
+/* Returns, for each state before a step, its row among those of hx followed by those of the outputs. */
 static grd_tensor *rows_before(int64_t batch, grd_dims batch_sizes, int64_t total, bool reverse)
 {
     grd_tensor *index = grd_new(grd_dims(total), GRD_INT64, GRD_CPU);
@@ -124,7 +124,7 @@ static grd_tensor *rows_before(int64_t batch, grd_dims batch_sizes, int64_t tota
     return index;
 }
 
-/* The steps have at least one row each and no more than the one before, and all rows of the output together. */
+/* RuntimeError: a step has no rows or more than the step before, or the steps have not as many rows as the output. */
 static bool check_steps(const grd_tensor *output, const grd_tensor *hx, grd_dims batch_sizes)
 {
     int64_t rest = output->ndim > 0 && hx->ndim > 0 ? output->sizes[0] : -1, most = rest < 0 ? 0 : hx->sizes[0];

@@ -1,8 +1,9 @@
-/* The steps of a recurrent layer over sequences that lie packed: the product of each state and the recurrent weight, and what a cell does with it; and their gradient, back
- * through time. The cells are in kernel/cpu/rnn.c, the layer's specification, by its parts, in rnn_layer.c. Schema: schema/rnn.toml.
+/* The steps of a recurrent layer over sequences that lie packed: the product of each state and the recurrent weight, and what a cell does with it;
+ * and their gradient, back through time. The cells are in kernel/cpu/rnn.c, the layer's specification, by its parts, in rnn_layer.c. Schema:
+ * schema/rnn.toml.
  *
- * Rows of a batch do not depend on each other: a piece is some rows over all steps, so threads meet once, at the end. The state lies in the results for the final state and
- * is advanced in place; a sequence that has ended, or in reverse has not begun, is not touched.
+ * Rows of a batch do not depend on each other: a piece is some rows over all steps, so threads meet once, at the end. The state lies in the
+ * results for the final state and is advanced in place; a sequence that has ended, or in reverse has not begun, is not touched.
  * Invariant: pieces depend on the shapes alone. */
 #include <string.h>
 
@@ -32,7 +33,7 @@ enum { OUTPUT, HY, CY, SAVED };                                      /* its resu
 enum { G_OUTPUT, G_HY, G_CY, G_HX, G_W_HH, G_W_HR, G_OUT, G_SAVED }; /* that _rnn_steps_backward reads */
 enum { GRAD_PROJECTED, GRAD_INNER, GRAD_HX, GRAD_CX };               /* its results */
 
-/* A weight as the right operand of products: where it lies, and a copy in panels, whose rows are contiguous. */
+/* A weight as the right operand of products: where it lies, and a copy in panels with contiguous rows. */
 struct weight {
     int64_t inner, columns; /* of the product */
     const char *given;
@@ -74,7 +75,7 @@ static int64_t aligned(int64_t bytes)
 
 /* ---- Products ---------------------------------------------------------------------------------------------------------------------- */
 
-/* True if the weight is copied first, since enough products read it. */
+/* True if the weight is copied into panels first, since enough products read it. */
 static bool is_copied(const struct steps *x, const struct weight *w)
 {
     return x->batch_sizes.n > 2 && (x->piece_rows > 1 || w->column != 1);
@@ -85,13 +86,13 @@ static int64_t weight_bytes(const struct steps *x, const struct weight *w)
     return is_copied(x, w) ? aligned(round_up(w->columns, x->products->lanes) * w->inner * x->itemsize) : 0;
 }
 
-/* Columns of a panel, in which the rows of a copied weight lie one after the other; a single row is multiplied with all of them at once. */
+/* Returns the columns of a panel, in which the rows of a copied weight follow each other; a single row is multiplied with all columns at once. */
 static int64_t panel_of(const struct steps *x, const struct weight *w)
 {
     return x->piece_rows > 1 ? x->products->panel : w->columns;
 }
 
-/* Columns of the panel that begins at `column`, and the distance of its rows. */
+/* Returns the columns of the panel that begins at `column`, and the stride of its rows. */
 static int64_t columns_at(const struct steps *x, const struct weight *w, int64_t column, int64_t *ret_row)
 {
     const int64_t columns = grd_least(panel_of(x, w), w->columns - column);
@@ -117,7 +118,7 @@ static void copy_panels(int64_t begin, int64_t end, void *context)
     }
 }
 
-/* Takes the weight, or a copy in x->scratch, which then begins behind that. */
+/* Takes the weight, or a copy of it at x->scratch, which then moves past the copy. */
 static void take_weight(struct steps *x, struct weight *w, const char *given)
 {
     w->given = given;
@@ -131,7 +132,7 @@ static void take_weight(struct steps *x, struct weight *w, const char *given)
     grd_parallel_for(0, (w->columns + panel - 1) / panel, 1 + COPIED_ELEMENTS / (panel * w->inner), copy_panels, &copying);
 }
 
-/* product = left @ weight, or that added to it. */
+/* Computes product = left @ weight, or adds that to product. */
 static void multiply(const struct steps *x, const struct weight *w, int64_t rows, const char *left, char *product, bool added)
 {
     struct grd_gemm g = {.m = rows,
@@ -168,7 +169,7 @@ struct part {
     int64_t step, rows, at; /* `at`: the first of the rows among those of all steps */
 };
 
-/* The rows [first, first + piece_rows) at the step that is `k`-th in time; there may be none left. */
+/* Returns rows [first, first + piece_rows) at the step that is `k`-th in time; there may be none left. */
 static struct part part_of(const struct steps *x, int64_t k, int64_t first)
 {
     const int64_t step = x->backwards ? x->batch_sizes.n - 1 - k : k;
@@ -186,7 +187,7 @@ static char *row_at(const struct steps *x, char *data, int64_t row, int64_t widt
     return data == NULL ? NULL : data + row * width * x->itemsize;
 }
 
-/* Rooms of a piece: for a product or the gradient of h', and for a state. */
+/* Divides the scratch of a piece: for a product or the gradient of h', and for a state. */
 static void set_rooms(struct steps *x)
 {
     x->product_bytes = aligned(x->piece_rows * grd_greatest(x->width, x->hidden) * x->itemsize);
@@ -219,7 +220,7 @@ static void advance_piece(int64_t begin, int64_t end, void *context)
     }
 }
 
-/* The state of the rows of a part before its step: of those that were there a step earlier the output, of the others that at first. */
+/* Copies the state of a part's rows before its step: the output of the step before for rows that had one, the initial state for the others. */
 static void copy_previous(const struct steps *x, int64_t k, int64_t first, const struct part *part, char *ret_state)
 {
     struct part earlier = {0};
@@ -310,7 +311,7 @@ static bool check_part(const grd_tensor *t, const grd_tensor *like, grd_dims siz
                      grd_dtype_type_name((grd_dtype)like->dtype), grd_list_text(grd_sizes(t)), grd_dtype_type_name((grd_dtype)t->dtype));
 }
 
-/* Rows of a piece. One piece serves if there is little to do, and few if each reads much of the weight. */
+/* Returns the rows of a piece. One piece serves if there is little to do, and few if each reads much of the weight. */
 static int64_t piece_rows_of(const struct steps *x)
 {
     if ((double)x->total * (double)x->width * (double)x->state < PIECE_WORK)
@@ -319,7 +320,7 @@ static int64_t piece_rows_of(const struct steps *x)
     return grd_least(x->batch, grd_greatest(1, round_up(grd_least(x->batch / 2, most), PIECE_ROWS)));
 }
 
-/* Checks the parts that both plans have, and divides the work. */
+/* Checks what both plans have in common, and divides the work. */
 static bool plan_steps(struct grd_plan *p, const char *mode, const grd_tensor *hx, const grd_tensor *w_hh, const grd_tensor *w_hr,
                        grd_dims batch_sizes, int64_t total, bool backwards)
 {
@@ -357,7 +358,7 @@ static bool plan_steps(struct grd_plan *p, const char *mode, const grd_tensor *h
     return true;
 }
 
-/* Says where the weights lie in the products, and what memory the run needs. */
+/* Sets how the products read the weights, and the memory of the run. */
 static bool plan_weights(struct grd_plan *p, struct weight recurrent, struct weight projection)
 {
     struct steps *x = steps_of(p);

@@ -1,5 +1,5 @@
-/* Products of float8 matrices: an element stands for its value times a scale, that of its matrix or of its row of mat_a or column of mat_b. The values are multiplied in float32, where
- * they and their products are exact, and the sums are scaled. Schema: schema/linalg.toml. */
+/* Products of float8 matrices with scales: an element stands for its value times the scale of its matrix, or of its row of mat_a or column of
+ * mat_b. The values are multiplied in float32, where they and their products are exact, and the sums are scaled. Schema: schema/linalg.toml. */
 #include <stdio.h>
 
 #include "core/dtype.h"
@@ -16,7 +16,7 @@ static bool is_float8(grd_dtype dtype)
     return dtype == GRD_FLOAT8_E4M3FN || dtype == GRD_FLOAT8_E5M2;
 }
 
-/* A scale that is missing is NULL. */
+/* Raises the error of scales that do not fit; a missing scale is NULL. */
 static bool refuse_scaling(const grd_tensor *mat_a, const grd_tensor *mat_b, const grd_tensor *scale_a, const grd_tensor *scale_b)
 {
     const grd_tensor *scales[] = {scale_a, scale_b};
@@ -46,7 +46,7 @@ static bool refuse_shapes(grd_error_code error, const grd_tensor *mat_a, const g
                      (long long)mat_a->sizes[1], (long long)mat_b->sizes[0], (long long)mat_b->sizes[1], where);
 }
 
-/* The product of matrices that were checked, in float32: as of _scaled_mm, with a bias that broadcasts. */
+/* Returns the product, in float32, of matrices that were checked as those of _scaled_mm, with a bias that broadcasts. */
 static grd_tensor *scaled_product(grd_tensor *mat_a, grd_tensor *mat_b, grd_tensor *scale_a, grd_tensor *scale_b, grd_tensor *bias)
 {
     grd_tensor *sums = grd_mm(grd_to(mat_a, .dtype = GRD_FLOAT32), grd_to(mat_b, .dtype = GRD_FLOAT32));
@@ -66,9 +66,9 @@ static bool check_scaled(const grd_tensor *mat_a, const grd_tensor *mat_b, const
 {
     const bool types = is_float8((grd_dtype)mat_a->dtype) && is_float8((grd_dtype)mat_b->dtype) && scale_a->dtype == GRD_FLOAT32 &&
                        scale_b->dtype == GRD_FLOAT32;
-    const bool whole = scale_a->numel == 1 && scale_b->numel == 1;
-    if (!types || (!whole && !(scales_by_row(scale_a, grd_size_along(mat_a, 0), 0) &&
-                               scales_by_row(scale_b, grd_size_along(mat_b, mat_b->ndim > 1), 1))))
+    const bool tensorwise = scale_a->numel == 1 && scale_b->numel == 1;
+    if (!types || (!tensorwise && !(scales_by_row(scale_a, grd_size_along(mat_a, 0), 0) &&
+                                    scales_by_row(scale_b, grd_size_along(mat_b, mat_b->ndim > 1), 1))))
         return refuse_scaling(mat_a, mat_b, scale_a, scale_b);
     if (mat_a->ndim != 2 || mat_b->ndim != 2)
         return grd_raise(GRD_ERROR_RUNTIME, "mat%d must be a matrix", mat_a->ndim != 2 ? 1 : 2);
@@ -100,7 +100,7 @@ grd_tensor *op_hidden_scaled_mm(grd_tensor *out, grd_tensor *self, grd_tensor *m
 
 /* ---- Scales with a recipe ------------------------------------------------------------------------------------------------------------ */
 
-/* Both recipes are `wanted`, and there is one scale for it, of float32. */
+/* True if both recipes are `wanted`, with one float32 scale each. */
 static bool follows(int64_t wanted, grd_dims recipe_a, grd_dims recipe_b, grd_tensors scale_a, grd_tensors scale_b)
 {
     return recipe_a.n == 1 && recipe_b.n == 1 && recipe_a.data[0] == wanted && recipe_b.data[0] == wanted && scale_a.n == 1 &&
@@ -154,13 +154,13 @@ static bool check_recipes(const grd_tensor *mat_a, const grd_tensor *mat_b, grd_
 {
     if ((swizzle_a.n > 0 && swizzle_a.data[0] != 0) || (swizzle_b.n > 0 && swizzle_b.data[0] != 0))
         return grd_raise(GRD_ERROR_VALUE, "CPU does not support swizzle.");
-    const bool whole = follows(TENSORWISE, recipe_a, recipe_b, scale_a, scale_b),
+    const bool tensorwise = follows(TENSORWISE, recipe_a, recipe_b, scale_a, scale_b),
                types = is_float8((grd_dtype)mat_a->dtype) && is_float8((grd_dtype)mat_b->dtype);
-    if (!types || (!whole && !follows(ROWWISE, recipe_a, recipe_b, scale_a, scale_b)))
+    if (!types || (!tensorwise && !follows(ROWWISE, recipe_a, recipe_b, scale_a, scale_b)))
         return refuse_scaling(mat_a, mat_b, scale_a.n > 0 ? scale_a.data[0] : NULL, scale_b.n > 0 ? scale_b.data[0] : NULL);
     if (mat_a->sizes[1] != mat_b->sizes[0])
         return refuse_shapes(GRD_ERROR_RUNTIME, mat_a, mat_b, "");
-    if (!whole)
+    if (!tensorwise)
         return check_row_scales(mat_a, mat_b, scale_a.data[0], scale_b.data[0]);
     if (scale_a.data[0]->numel != 1 || scale_b.data[0]->numel != 1)
         return grd_raise(GRD_ERROR_VALUE, "scale_%c must have 1 Float element", scale_a.data[0]->numel != 1 ? 'a' : 'b');

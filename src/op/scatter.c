@@ -1,8 +1,9 @@
-/* Writing single elements at places that an index names: scatter, scatter_add, and the reductions of what an index sends to one place: scatter_reduce, index_reduce, scatter with
- * a word for how. Sums are scatter_add's; products and extremes have loops of their own (kernel/cpu/index.c). Schema: schema/index.toml.
+/* Writing single elements at places that an index names: scatter, scatter_add, and the reductions of what an index sends to one place:
+ * scatter_reduce, index_reduce, scatter with a word for how. Sums are scatter_add's; products and extremes have loops of their own
+ * (kernel/cpu/index.c). Schema: schema/index.toml.
  *
- * Invariants: every index is checked before anything is written; the last of several values for one place stays, and sums are
- * formed in the order of the index. */
+ * Invariants: every index is checked before anything is written; the last of several values for one place stays, and sums are formed in the order
+ * of the index. */
 #include <math.h>
 #include <string.h>
 
@@ -83,7 +84,7 @@ grd_dims grd_used_sizes(grd_dims index, grd_dims src)
 
 /* ---- Products and extremes --------------------------------------------------------------------------------------------------------- */
 
-/* GRD_FOLDS when there is no such word. */
+/* Returns the reduction of that name; GRD_FOLDS if there is none. */
 static enum grd_fold fold_of(const char *name)
 {
     static const char *const names[GRD_FOLDS] = {"prod", "amax", "amin"};
@@ -93,7 +94,7 @@ static enum grd_fold fold_of(const char *name)
     return (enum grd_fold)fold;
 }
 
-/* The dtype it is computed in. */
+/* Returns the dtype that the reduction is computed in. */
 static grd_dtype fold_dtype(enum grd_fold fold, grd_dtype dtype)
 {
     switch (grd_category_of(dtype)) {

@@ -104,7 +104,7 @@ static void find_some(int64_t begin, int64_t end, void *context)
                                             (bool *)p->results[0]->data + begin);
 }
 
-/* Numbers that are not few are searched in order: their values, places and items are scratch. */
+/* Plans isin. Unless they are few the test elements are sorted; scratch holds their values, places and items. */
 bool plan_isin(struct grd_plan *p, grd_tensor *elements, grd_tensor *test_elements, bool assume_unique, bool invert)
 {
     (void)assume_unique; /* would gain nothing */

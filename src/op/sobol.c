@@ -27,7 +27,7 @@ static bool on_one_device(grd_tensor *a, grd_tensor *b)
     return grd_check_same_device((grd_tensors){.data = (grd_tensor *[]){a, b}, .n = 2});
 }
 
-/* The numbers of points fit into the bits of a coordinate. */
+/* RuntimeError: the arguments are no sequence, or the numbers of points do not fit into the bits of a coordinate. */
 static bool check_walk(grd_tensor *point, int64_t n, grd_tensor *state, int64_t dimension, int64_t num_generated)
 {
     if (!check_state(state, dimension) || !check_integers(point, "quasi", grd_dims(dimension)) || !on_one_device(point, state))
@@ -39,14 +39,14 @@ static bool check_walk(grd_tensor *point, int64_t n, grd_tensor *state, int64_t 
 
 /* ---- Contiguous integers on the cpu --------------------------------------------------------------------------------------------------- */
 
-/* NULL for the meta device, and on failure. */
+/* Returns the contiguous elements of t; NULL for the meta device, and on failure. */
 static const int64_t *read(grd_tensor *t)
 {
     grd_tensor *on_cpu = grd_is_meta(t) ? grd_failed : grd_contiguous(grd_to(t, .device = GRD_CPU));
     return grd_is_failed(on_cpu) ? NULL : (const int64_t *)on_cpu->data;
 }
 
-/* The tensor that a kernel writes; of the meta device for one of that. */
+/* Returns the tensor that a kernel writes; on the meta device if t is. */
 static grd_tensor *copy_of(grd_tensor *t)
 {
     return grd_copy_(grd_new(grd_sizes(t), GRD_INT64, grd_is_meta(t) ? grd_device_of(t) : GRD_CPU), t);

@@ -1,4 +1,4 @@
-/* Sorting along a dimension: sort, topk and the running extremes. The loops are in kernel/cpu/order.c.
+/* Sorting along a dimension: sort, topk, kthvalue, median, mode and the running extremes cummax and cummin. The loops are in kernel/cpu/order.c.
  *
  * Invariant: a line is the work of one thread; lines are divided at fixed places. */
 #include <string.h>
@@ -26,8 +26,8 @@ enum {
 
 /* ---- Lines -------------------------------------------------------------------------------------------------------------------------- */
 
-/* Of each line of a tensor along one dimension `block.kept` values with their places. The kernel reads elements that follow each other: others are copied to
- * scratch, those of lines that lie side by side by a transposition, and so are their results copied back. */
+/* Finds `block.kept` values with their indices in each line of a tensor along one dimension. The kernel reads contiguous elements: other lines are
+ * copied to scratch, adjacent ones by a transposition, and so are their results copied back. */
 struct lines {
     struct grd_rank_block block;             /* of which each line has its own */
     int64_t dim, beside;                     /* beside: the dimension along which the next line is found; -1: there is one line */
@@ -45,7 +45,7 @@ static struct lines *lines_of(const struct grd_plan *p)
 
 static bool prepare_lines(struct grd_plan *p);
 
-/* Plans what `block` says to do with each line along dim; its results are planned beside. */
+/* Plans what `block` says to do with each line along dim. The caller plans the results. */
 static bool plan_lines_along(struct grd_plan *p, grd_tensor *self, int64_t dim, struct grd_rank_block block)
 {
     struct lines *l = lines_of(p);
@@ -57,7 +57,7 @@ static bool plan_lines_along(struct grd_plan *p, grd_tensor *self, int64_t dim, 
     return grd_plan_reads(p, self);
 }
 
-/* `kept` elements of each line, contiguous. Without `keepdim` the dimension, of which one is kept, is not among the results'. */
+/* Plans `kept` elements of each line, contiguous. Without `keepdim` the dimension, of which one element is kept, is dropped. */
 static bool plan_kept(struct grd_plan *p, const grd_tensor *self, int64_t dim, int64_t kept, bool keepdim)
 {
     int64_t sizes[GRD_MAX_DIMS];
@@ -72,7 +72,8 @@ static bool plan_kept(struct grd_plan *p, const grd_tensor *self, int64_t dim, i
     return grd_plan_result(p, dims, (grd_dtype)self->dtype) && grd_plan_result(p, dims, GRD_INT64);
 }
 
-/* Returns the dimension other than dim with stride 1, or else the last other dimension; -1 if there is one line. */
+/* Returns the dimension along which adjacent lines are found: the one other than dim with stride 1, or else the last other one; -1 if there is one
+ * line. */
 static int64_t find_beside(const grd_tensor *self, int64_t dim)
 {
     int64_t beside = -1;
@@ -128,14 +129,14 @@ static bool prepare_lines(struct grd_plan *p)
     return true;
 }
 
-/* Some lines one after the other along `beside`: where the first and its results are. */
+/* Some adjacent lines along `beside`: where the first and its results are. */
 struct neighbours {
     int64_t lines;
     const char *in;
     char *values, *indices;
 };
 
-/* Returns the lines from number `line` on that are neighbours, at most l->together and those before `last`. */
+/* Returns the adjacent lines from number `line` on, at most l->together and those before `last`. */
 static struct neighbours find_lines(const struct lines *l, int64_t line, int64_t last)
 {
     const grd_tensor *self = l->plan->in[0];
@@ -160,7 +161,7 @@ static struct neighbours find_lines(const struct lines *l, int64_t line, int64_t
     return found;
 }
 
-/* Copies some lines to a list of lines. */
+/* Copies some lines to scratch, one after the other. */
 static void gather_lines(const struct lines *l, const struct neighbours *some, char *to)
 {
     const grd_tensor *self = l->plan->in[0];
@@ -172,7 +173,7 @@ static void gather_lines(const struct lines *l, const struct neighbours *some, c
                                                                         (const int64_t[]){size, stride}, NULL);
 }
 
-/* Copies a list of lines of results, of elements of so many bytes, to where they belong. */
+/* Copies results in scratch, of elements of `size` bytes, to where they belong. */
 static void scatter_lines(const struct lines *l, int64_t lines, char *to, const char *from, int64_t size)
 {
     const int64_t kept = l->block.kept;
@@ -222,7 +223,7 @@ void run_rank(const struct grd_plan *p)
 
 /* ---- sort, topk ------------------------------------------------------------------------------------------------------------------------ */
 
-/* PyTorch has a radix sort of its own for many integers. */
+/* True where PyTorch uses its radix sort: for many integers in one dimension. */
 static bool is_always_stable(const grd_tensor *self, bool descending)
 {
     return self->ndim == 1 && self->numel >= MANY && !descending && grd_category_of((grd_dtype)self->dtype) == GRD_CATEGORY_INTEGER;
@@ -244,7 +245,7 @@ bool plan_sort(struct grd_plan *p, grd_tensor *self, int64_t dim, bool descendin
     return plan_lines_along(p, self, dim, block) && grd_plan_like(p, self, (grd_dtype)self->dtype) && grd_plan_like(p, self, GRD_INT64);
 }
 
-/* The order among equal elements is PyTorch's (kernel/rank.h). */
+/* Equal elements come in PyTorch's order (kernel/rank.h). */
 bool plan_topk(struct grd_plan *p, grd_tensor *self, int64_t k, int64_t dim, bool largest, bool sorted)
 {
     (void)sorted; /* they always are */
@@ -258,7 +259,8 @@ bool plan_topk(struct grd_plan *p, grd_tensor *self, int64_t k, int64_t dim, boo
 
 /* ---- Single elements of the order ------------------------------------------------------------------------------------------------------ */
 
-/* One element of each line: the k-th smallest, or the median or the mode, of equal ones that which a stable sort would put there or, for the mode, last. */
+/* Plans one element of each line: the k-th smallest, the median or the mode. Ties go to the element that a stable sort would put there or, for the
+ * mode, to the last one. */
 bool plan_choice(struct grd_plan *p, grd_tensor *self, int64_t k, int64_t dim, bool keepdim, const char *name)
 {
     struct grd_rank_block block = {.kind = GRD_RANK_KTH, .kept = 1, .flipped = true};
@@ -285,7 +287,7 @@ bool plan_choice(struct grd_plan *p, grd_tensor *self, int64_t k, int64_t dim, b
 
 /* ---- Running extremes --------------------------------------------------------------------------------------------------------------------- */
 
-/* Contiguous [outer, n, inner]; a strip is up to COLUMNS neighbours of inner. */
+/* A contiguous tensor viewed as [outer, n, inner]; a strip is up to COLUMNS neighbours of inner. */
 struct extremes {
     struct grd_extremes_block block; /* of which a strip is a part */
     int64_t inner;
@@ -322,7 +324,7 @@ void run_extremes(const struct grd_plan *p)
     grd_parallel_for(0, p->in[0]->numel / e.block.n / e.inner * strips_of(e.inner), work < GRAIN ? GRAIN / work : 1, do_strips, &e);
 }
 
-/* Of equal elements the later one; NaN stays from where it comes. */
+/* Plans cummax or cummin. Ties go to the later element. After the first NaN the running extreme stays NaN. */
 bool plan_extremes(struct grd_plan *p, grd_tensor *self, int64_t dim, bool smallest)
 {
     const grd_dtype dtype = (grd_dtype)self->dtype;

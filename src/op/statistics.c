@@ -13,7 +13,7 @@
 
 /* ---- Quantiles --------------------------------------------------------------------------------------------------------------------- */
 
-/* From longer lines on a float32 cannot hold every rank. */
+/* Elements of the longest line: float32 cannot hold every rank of a longer one. */
 static const int64_t LONGEST = INT64_C(1) << 24;
 
 static bool check_quantile(grd_tensor *self, grd_tensor *q)
@@ -38,8 +38,8 @@ grd_tensor *grd_quantile_fraction(grd_tensor *self, double q)
     return grd_full((grd_dims){0}, grd_float(q), .dtype = (grd_dtype)self->dtype, .device = grd_device_of(self));
 }
 
-/* The places in sorted lines where the quantiles are, between two elements where they are no integers. NaN is at the end of a line, which counts as that much shorter if
- * `ignore_nan`, and otherwise has the NaN for all its quantiles. */
+/* Returns the positions of the quantiles in sorted lines; fractions lie between two elements. NaN is at the end of a line. With `ignore_nan` the
+ * line counts as that much shorter; otherwise all its quantiles are NaN. */
 static grd_tensor *ranks_of(grd_tensor *lines, grd_tensor *q, bool ignore_nan)
 {
     if (ignore_nan) {
@@ -50,7 +50,7 @@ static grd_tensor *ranks_of(grd_tensor *lines, grd_tensor *q, bool ignore_nan)
     return grd_where(grd_isnan(grd_narrow(lines, -1, last, 1)), grd_number(grd_int(last)), grd_mul_scalar(q, grd_int(last)));
 }
 
-/* The elements of sorted lines at ranks. */
+/* Returns the elements of sorted lines at the ranks. */
 static grd_tensor *at_ranks(grd_tensor *lines, grd_tensor *ranks, const char *interpolation)
 {
     const bool linear = strcmp(interpolation, "linear") == 0, midpoint = strcmp(interpolation, "midpoint") == 0;
@@ -71,7 +71,7 @@ static grd_tensor *at_ranks(grd_tensor *lines, grd_tensor *ranks, const char *in
     return grd_gather(lines, -1, grd_to(ranks, .dtype = GRD_INT64));
 }
 
-/* A line is the last dimension of `lines`, beside which the dimension of self that it was has size 1: all have, where the line is all of self. */
+/* `lines` has the lines as its last dimension; the dimension of self that they were has size 1, all dimensions if self is one line. */
 grd_tensor *op_hidden_quantile(grd_tensor *self, grd_tensor *q, grd_scalar dim, bool keepdim, const char *interpolation, bool ignore_nan)
 {
     int64_t along = 0, sizes[GRD_MAX_DIMS + 1];
@@ -83,8 +83,9 @@ grd_tensor *op_hidden_quantile(grd_tensor *self, grd_tensor *q, grd_scalar dim, 
     for (int64_t i = 0; i < self->ndim; i++)
         sizes[i] = 1;
     sizes[self->ndim] = self->numel;
-    const bool whole = all || self->ndim == 0;
-    grd_tensor *lines = whole ? grd_reshape(self, grd_dims_from(sizes, self->ndim + 1)) : grd_transpose(grd_unsqueeze(self, -1), along, -1);
+    const bool is_one_line = all || self->ndim == 0;
+    grd_tensor *lines =
+        is_one_line ? grd_reshape(self, grd_dims_from(sizes, self->ndim + 1)) : grd_transpose(grd_unsqueeze(self, -1), along, -1);
     if (grd_size(lines, -1) > LONGEST)
         return grd_fail(GRD_ERROR_RUNTIME, "quantile() input tensor is too large");
     lines = grd_sort(lines).values;
@@ -92,7 +93,7 @@ grd_tensor *op_hidden_quantile(grd_tensor *self, grd_tensor *q, grd_scalar dim, 
     grd_tensor *found = q->ndim > 0 ? grd_movedim(values, grd_dims(-1), grd_dims(0)) : grd_squeeze(values, .dim = grd_dims(-1));
     if (keepdim || self->ndim == 0)
         return found;
-    return whole ? grd_reshape(found, grd_sizes(q)) : grd_squeeze(found, .dim = grd_dims(q->ndim + along));
+    return is_one_line ? grd_reshape(found, grd_sizes(q)) : grd_squeeze(found, .dim = grd_dims(q->ndim + along));
 }
 
 /* ---- Covariance -------------------------------------------------------------------------------------------------------------------- */
@@ -119,7 +120,7 @@ static bool check_not_negative(const char *name, grd_tensor *weights)
            grd_raise(GRD_ERROR_RUNTIME, "cov(): %s cannot be negative", name);
 }
 
-/* The product of both weights; NULL where none are given. */
+/* Multiplies both weights; NULL if none are given. */
 static bool take_weights(grd_tensor *fweights, grd_tensor *aweights, int64_t observations, grd_tensor **ret_weights)
 {
     *ret_weights = fweights != NULL ? fweights : aweights;

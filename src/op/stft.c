@@ -9,7 +9,7 @@
 #include "core/tensor.h"
 #include "op/formula.h"
 
-/* The arguments of both, for the texts of errors. */
+/* The arguments of stft or istft, for the texts of errors. */
 struct call {
     const char *name;
     const grd_tensor *self, *window;
@@ -24,7 +24,7 @@ static int64_t given_or(grd_scalar s, int64_t otherwise)
     return s.kind != GRD_SCALAR_NONE ? grd_scalar_int64(s) : otherwise;
 }
 
-/* "torch.FloatTensor", or "CPUBoolType" for dtypes that old PyTorch had not. */
+/* Writes the type as PyTorch's errors do, e.g. "torch.FloatTensor"; "CPUBoolType" for dtypes that old PyTorch had not. */
 static void add_type(struct grd_text *text, const grd_tensor *t)
 {
     static const bool has_old_name[GRD_DTYPE_COUNT] = {
@@ -38,7 +38,7 @@ static void add_option(struct grd_text *text, const char *name, grd_scalar value
     grd_text_add(text, value.kind == GRD_SCALAR_NONE ? ", %s=None" : ", %s=%lld", name, (long long)given_or(value, 0));
 }
 
-/* RuntimeError: the call, and what is wrong with it. */
+/* Raises RuntimeError with the text of the call, and what is wrong with it. */
 static grd_tensor *refuse(const struct call *c, const char *format, ...)
 {
     struct grd_text text = {0};
@@ -73,7 +73,7 @@ static grd_tensor *refuse(const struct call *c, const char *format, ...)
     return grd_failed;
 }
 
-/* The window with zeros on both sides, n_fft elements; NULL stays where none are needed. */
+/* Returns the window with zeros on both sides, n_fft elements; NULL stays NULL if none are needed. */
 static grd_tensor *centered_window(const struct call *c, grd_tensor *window, grd_dtype dtype)
 {
     const int64_t left = (c->n_fft - c->length) / 2;
@@ -86,7 +86,7 @@ static grd_tensor *centered_window(const struct call *c, grd_tensor *window, grd
 
 /* ---- stft -------------------------------------------------------------------------------------------------------------------------------- */
 
-/* The signal with a border on both sides of the last dimension. */
+/* Returns the signal with a border on both sides of the last dimension. */
 static grd_tensor *bordered(grd_tensor *self, int64_t left, int64_t right, const char *mode)
 {
     int64_t sizes[GRD_MAX_DIMS], n = 0;
@@ -116,6 +116,19 @@ static bool is_complex(const grd_tensor *t)
     return t != NULL && grd_dtype_is_complex((grd_dtype)t->dtype);
 }
 
+static struct call call_of(const char *name, grd_tensor *self, grd_tensor *window, int64_t n_fft, grd_scalar hop_length,
+                           grd_scalar win_length, bool normalized, grd_scalar onesided)
+{
+    return (struct call){.name = name,
+                         .self = self,
+                         .window = window,
+                         .n_fft = n_fft,
+                         .hop = given_or(hop_length, n_fft / 4),
+                         .length = given_or(win_length, n_fft),
+                         .normalized = normalized,
+                         .onesided = onesided};
+}
+
 grd_tensor *op_stft(grd_tensor *self, int64_t n_fft, grd_scalar hop_length, grd_scalar win_length, grd_tensor *window, bool center,
                     const char *pad_mode, bool normalized, grd_scalar onesided, grd_scalar return_complex, grd_scalar align_to_window)
 {
@@ -126,16 +139,9 @@ grd_tensor *op_stft(grd_tensor *self, int64_t n_fft, grd_scalar hop_length, grd_
         self = bordered(self, n_fft / 2, n_fft / 2, pad_mode);
     if (grd_pending())
         return grd_failed;
-    const struct call c = {.name = "stft",
-                           .self = self,
-                           .window = window,
-                           .n_fft = n_fft,
-                           .hop = given_or(hop_length, n_fft / 4),
-                           .length = given_or(win_length, n_fft),
-                           .normalized = normalized,
-                           .onesided = onesided,
-                           .return_complex = return_complex,
-                           .last = align_to_window};
+    struct call c = call_of("stft", self, window, n_fft, hop_length, win_length, normalized, onesided);
+    c.return_complex = return_complex;
+    c.last = align_to_window;
     if (window != NULL && !grd_check_same_device(grd_tensors(self, window)))
         return grd_failed;
     if (return_complex.kind == GRD_SCALAR_NONE && !is_complex(self) && !is_complex(window))
@@ -204,18 +210,11 @@ static grd_tensor *check_spectrum(const struct call *c)
 grd_tensor *op_istft(grd_tensor *self, int64_t n_fft, grd_scalar hop_length, grd_scalar win_length, grd_tensor *window, bool center,
                      bool normalized, grd_scalar onesided, grd_scalar length, bool return_complex)
 {
-    const struct call c = {.name = "istft",
-                           .self = self,
-                           .window = window,
-                           .n_fft = n_fft,
-                           .hop = given_or(hop_length, n_fft / 4),
-                           .length = given_or(win_length, n_fft),
-                           .is_inverse = true,
-                           .center = center,
-                           .normalized = normalized,
-                           .onesided = onesided,
-                           .return_complex = grd_bool(return_complex),
-                           .last = length};
+    struct call c = call_of("istft", self, window, n_fft, hop_length, win_length, normalized, onesided);
+    c.is_inverse = true;
+    c.center = center;
+    c.return_complex = grd_bool(return_complex);
+    c.last = length;
     if (!is_complex(self))
         return grd_fail(GRD_ERROR_RUNTIME,
                         "istft requires a complex-valued input tensor matching the output from stft with return_complex=True.");
@@ -225,7 +224,7 @@ grd_tensor *op_istft(grd_tensor *self, int64_t n_fft, grd_scalar hop_length, grd
     if (check_spectrum(&c) != NULL || (window != NULL && !grd_check_same_device(grd_tensors(self, window))))
         return grd_failed;
     grd_tensor *input = grd_transpose(self->ndim == 2 ? grd_unsqueeze(self, 0) : self, 1, 2);
-    const int64_t frames = input->sizes[1], whole = n_fft + c.hop * (frames - 1);
+    const int64_t frames = input->sizes[1], total = n_fft + c.hop * (frames - 1);
     const grd_dtype real = grd_dtype_to_real((grd_dtype)self->dtype);
     grd_tensor *factors = centered_window(&c, window, real);
     if (factors == NULL)
@@ -234,11 +233,11 @@ grd_tensor *op_istft(grd_tensor *self, int64_t n_fft, grd_scalar hop_length, grd
     grd_tensor *parts = return_complex ? grd_hidden_fft_c2c(input, grd_dims(2), normalization, false)
                                        : grd_hidden_fft_c2r(grd_slice(input, .dim = 2, .start = grd_int(0), .end = grd_int(n_fft / 2 + 1)),
                                                             grd_dims(2), normalization, n_fft);
-    grd_tensor *sums = grd_hidden_overlapped(grd_mul(parts, factors), grd_dims(input->sizes[0], whole), c.hop);
+    grd_tensor *sums = grd_hidden_overlapped(grd_mul(parts, factors), grd_dims(input->sizes[0], total), c.hop);
     grd_tensor *weights =
-        grd_hidden_overlapped(grd_expand(grd_mul(factors, factors), grd_dims(1, frames, n_fft)), grd_dims(1, whole), c.hop);
+        grd_hidden_overlapped(grd_expand(grd_mul(factors, factors), grd_dims(1, frames, n_fft)), grd_dims(1, total), c.hop);
     const int64_t start = center ? n_fft / 2 : 0;
-    const int64_t end = length.kind != GRD_SCALAR_NONE ? start + grd_scalar_int64(length) : center ? whole - n_fft / 2 : whole;
+    const int64_t end = length.kind != GRD_SCALAR_NONE ? start + grd_scalar_int64(length) : center ? total - n_fft / 2 : total;
     sums = grd_slice(sums, .dim = 1, .start = grd_int(start), .end = grd_int(end));
     weights = grd_slice(weights, .dim = 1, .start = grd_int(start), .end = grd_int(end));
     double least, largest;
@@ -247,5 +246,5 @@ grd_tensor *op_istft(grd_tensor *self, int64_t n_fft, grd_scalar hop_length, grd
     grd_tensor *result = grd_div(sums, weights);
     if (self->ndim == 2)
         result = grd_squeeze(result, .dim = grd_dims(0));
-    return end > whole ? grd_constant_pad_nd(result, grd_dims(0, end - whole)) : result;
+    return end > total ? grd_constant_pad_nd(result, grd_dims(0, end - total)) : result;
 }

@@ -1,4 +1,4 @@
-/* Equations between tensors, which are those of matrices in other sizes, and matrices of powers. Schema: schema/lu.toml. */
+/* linalg.tensorinv and linalg.tensorsolve, which are equations of matrices with reshaped operands; and vander. Schema: schema/lu.toml. */
 #include <string.h>
 
 #include "gen/uses/op/tensor_equations.h"
@@ -6,7 +6,7 @@
 #include "core/tensor.h"
 #include "op/formula.h"
 
-/* Matrices that are to be inverted are square. */
+/* RuntimeError: the matrices to be inverted are not square. */
 static bool check_product(int64_t columns, int64_t rows, const char *dimensions)
 {
     return columns == rows || grd_raise(GRD_ERROR_RUNTIME,
@@ -47,7 +47,7 @@ grd_tensor *op_linalg_tensorsolve(grd_tensor *self, grd_tensor *other, grd_dims 
     return grd_reshape(grd_linalg_solve(grd_reshape(moved, grd_dims(rows, rows)), grd_reshape(other, grd_dims(-1))), sizes);
 }
 
-/* Powers 0 to n - 1 of each element, along a new last dimension. */
+/* Returns powers 0 to n - 1 of each element, along a new last dimension. */
 static grd_tensor *powers_of(grd_tensor *x, int64_t n)
 {
     int64_t sizes[GRD_MAX_DIMS];

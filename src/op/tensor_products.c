@@ -9,7 +9,7 @@
 #include "op/plan.h"
 #include "op/index_loops.h"
 
-/* The first dimension of size 3, for those who do not say which. */
+/* Returns the first dimension of size 3, the default of cross. */
 static int64_t dimension_of_three(const grd_tensor *t)
 {
     for (int64_t i = 0; i < t->ndim; i++)
@@ -55,7 +55,7 @@ grd_tensor *op_kron(grd_tensor *self, grd_tensor *other)
     return grd_unsafe_view(grd_is_batch(product) ? grd_contiguous(product) : product, grd_dims_from(sizes, n));
 }
 
-/* A dimension of size 1 stands for all of the other's, which are added up. */
+/* Sums over a contracted dimension if the other tensor has size 1 there. */
 static void match_sizes(grd_tensor **a, int64_t dim_a, grd_tensor **b, int64_t dim_b)
 {
     int64_t i, j;

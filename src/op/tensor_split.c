@@ -8,7 +8,7 @@
 #include "op/formula.h"
 #include "op/plan.h"
 
-/* The views between places of a dimension, and from and to its ends. */
+/* Returns the views between the given indices of a dimension, and from and to its ends. */
 static grd_tensors cut(grd_tensor *self, grd_dims places, int64_t dim)
 {
     if (self->ndim == 0)

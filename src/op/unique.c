@@ -1,6 +1,6 @@
 /* Distinct elements and slices: unique, unique_consecutive.
  *
- * None has a derivative, as in PyTorch: which of equal elements is taken would be arbitrary. So the parts these are made of record nothing. */
+ * As in PyTorch they have no derivative: which of equal elements is taken would be arbitrary. So the parts that they are made of are not recorded. */
 #include <string.h>
 
 #include "gen/binary_kernels.h"
@@ -16,7 +16,7 @@
 #include "op/copy.h"
 #include "op/sizes.h"
 
-/* Rows, of one element or of those of a slice, in which equal ones are neighbours. */
+/* Rows, each one element or the elements of a slice; equal rows are adjacent. */
 struct distinct {
     const char *rows;
     const int64_t *places; /* where each of them was; for the inverse alone */
@@ -57,7 +57,7 @@ static const int64_t *int64s(const grd_tensor *t)
 
 /* ---- Rows ------------------------------------------------------------------------------------------------------------------- */
 
-/* Returns the order in which rows rise: from the last column to the first, each time keeping the order of equal ones. */
+/* Returns the order in which rows are ascending: sorted stably by each column, from the last to the first. */
 static grd_tensor *sorted_order(grd_tensor *rows)
 {
     grd_tensor *order = grd_arange_end(grd_int(rows->sizes[0]));
@@ -68,14 +68,14 @@ static grd_tensor *sorted_order(grd_tensor *rows)
     return order;
 }
 
-/* Returns n rows of t's elements; a complex element is two real ones, so that rows are ordered by the real part first. */
+/* Returns t's elements as n rows; a complex element is two real ones, so that rows are ordered by the real part first. */
 static grd_tensor *as_rows(grd_tensor *t, int64_t n, int64_t length)
 {
     grd_tensor *rows = grd_reshape(t, grd_dims(n, length));
     return is_complex(t) ? grd_reshape(grd_view_as_real(rows), grd_dims(n, 2 * length)) : rows;
 }
 
-/* Finds the distinct rows, in order or as runs of neighbours. */
+/* Finds the distinct rows: all of them in order, or runs of adjacent ones. */
 static bool find_rows(struct grd_plan *p, grd_tensor *rows, bool in_order, int64_t *ret_runs)
 {
     if (grd_pending())
@@ -96,7 +96,7 @@ static bool find_rows(struct grd_plan *p, grd_tensor *rows, bool in_order, int64
 
 /* ---- Elements --------------------------------------------------------------------------------------------------------------- */
 
-/* Returns the elements in order, without where they were: sorted in memory of their own. NULL with the error raised. */
+/* Returns the elements in order, in new memory, without their indices. NULL with the error raised on failure. */
 static const void *sorted_elements(grd_tensor *self)
 {
     const grd_tensor *elements = grd_contiguous_as(self, GRD_DTYPE_NONE);
@@ -105,7 +105,7 @@ static const void *sorted_elements(grd_tensor *self)
     return grd_pending() ? NULL : grd_kernels->order[self->dtype]->sort(n, elements->data, to, spare);
 }
 
-/* Finds the distinct real elements, in order or as runs of neighbours. */
+/* Finds the distinct real elements: all of them in order, or runs of adjacent ones. */
 static bool find_real_elements(struct grd_plan *p, grd_tensor *self, bool in_order, bool inverse, int64_t *ret_runs)
 {
     grd_tensor *ordered[2] = {grd_failed, grd_failed};
@@ -144,7 +144,7 @@ bool check_unique2(struct grd_plan *p, grd_tensor *self, bool sorted, bool retur
 
 /* ---- Slices ----------------------------------------------------------------------------------------------------------------- */
 
-/* The distinct slices along dim, in order or as runs of neighbours. */
+/* Finds the distinct slices along dim: all of them in order, or runs of adjacent ones. */
 static bool find_slices(struct grd_plan *p, grd_tensor *self, int64_t dim, bool in_order)
 {
     const int64_t n = self->sizes[dim], length = n > 0 ? self->numel / n : 0;
@@ -162,7 +162,7 @@ static bool find_slices(struct grd_plan *p, grd_tensor *self, int64_t dim, bool 
            grd_plan_result(p, grd_dims(n), GRD_INT64) && grd_plan_result(p, grd_dims(runs), GRD_INT64);
 }
 
-/* Wraps dim. A tensor without elements must be empty along dim alone. */
+/* Wraps dim. RuntimeError: the tensor is empty in a dimension other than dim. */
 static bool check_slices(const grd_tensor *self, int64_t dim, int64_t *ret_dim)
 {
     int64_t empty = 0;

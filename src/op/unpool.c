@@ -1,5 +1,4 @@
-/* Pooling beyond windows at fixed distances: windows at random places, and max pooling undone. Put together from operators, each recorded as one node.
- * Schema: schema/pooling.toml. */
+/* Fractional max pooling (windows at random places) and max_unpool. Composites, each recorded as one node. Schema: schema/pooling.toml. */
 #include <string.h>
 
 #include "gen/uses/op/unpool.h"
@@ -44,7 +43,8 @@ static bool check_windows(const char *name, const grd_tensor *self, grd_dims ker
     return true;
 }
 
-/* Where the windows begin along one axis, (batch, channels, windows): floor((o + u) * alpha) - floor(u * alpha) for a random u, but the last at the end. */
+/* Returns where the windows begin along one axis, (batch, channels, windows): floor((o + u) * alpha) - floor(u * alpha) for a random u; the last
+ * one ends at the end. */
 static grd_tensor *window_starts(grd_tensor *u, int64_t size, int64_t kernel, int64_t windows)
 {
     const grd_dtype dtype = (grd_dtype)u->dtype;
@@ -61,7 +61,7 @@ static grd_tensor *window_starts(grd_tensor *u, int64_t size, int64_t kernel, in
     return grd_cat(grd_tensors(starts, last), .dim = 2);
 }
 
-/* Numbers 0, 1, … along dimension `dim` of n, of size 1 elsewhere. */
+/* Returns numbers 0, 1, … along dimension `dim` of n dimensions, the others of size 1. */
 static grd_tensor *along(int64_t count, int64_t dim, int64_t n, grd_device device)
 {
     int64_t sizes[GRD_MAX_DIMS];
@@ -70,7 +70,7 @@ static grd_tensor *along(int64_t count, int64_t dim, int64_t n, grd_device devic
     return grd_reshape(grd_arange_end(grd_int(count), .device = device), grd_dims_from(sizes, n));
 }
 
-/* The places of the elements of all windows, (batch * channels, outputs, elements of a window). */
+/* Returns the indices of the elements of all windows, (batch * channels, outputs, elements of a window). */
 static grd_tensor *window_places(const grd_tensor *self, grd_dims kernel, grd_dims output, grd_tensor *samples, int64_t n)
 {
     const int64_t first = self->ndim - n, batch = first == 2 ? self->sizes[0] : 1, channels = self->sizes[first - 1], dims = 2 + 2 * n;

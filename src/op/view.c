@@ -16,7 +16,7 @@
 #include "op/plan.h"
 #include "op/view.h"
 
-/* The dimensions of `t`. Few are copied as many, which costs a few moves and no loop. */
+/* Copies the dimensions of `t`. If they are few a fixed number is copied, which takes a few moves and no loop. */
 static inline __attribute__((always_inline)) void view_of(struct grd_view *v, const grd_tensor *t)
 {
     const size_t n = t->sizes == t->inline_dims ? GRD_INLINE_DIMS : t->ndim;
@@ -30,7 +30,7 @@ static inline __attribute__((always_inline)) void view_of(struct grd_view *v, co
     }
 }
 
-/* The dimensions of `t` but those of a bit set. */
+/* Copies the dimensions of `t` except those of a bit set. */
 static inline __attribute__((always_inline)) void view_without(struct grd_view *v, const grd_tensor *t, uint64_t dims)
 {
     grd_view_start(v, t, 0);
@@ -39,7 +39,7 @@ static inline __attribute__((always_inline)) void view_without(struct grd_view *
             grd_view_append(v, t->sizes[i], t->strides[i]);
 }
 
-/* Moves the first element by `steps`. An empty tensor has none, and its strides may be any: where that leads out of all memory it stays. */
+/* Moves the first element by `steps`. An empty tensor has no elements, and its strides may be anything: if that overflows, the offset stays. */
 static inline void advance(struct grd_view *v, int64_t steps, int64_t stride)
 {
     int64_t there;
@@ -69,7 +69,7 @@ static inline grd_tensor *made(grd_tensor *self, const struct grd_view *v)
     return v->checked ? grd_new_view(self, sizes, strides, v->offset) : grd_new_part(self, sizes, strides, v->offset);
 }
 
-/* The tensor itself becomes the view of what it was. */
+/* Makes the tensor itself the view of what it was; returns it. */
 static inline grd_tensor *turned(grd_tensor *out, const struct grd_view *v)
 {
     return grd_set_geometry(out, grd_dims_from(v->sizes, v->n), grd_dims_from(v->strides, v->n), v->offset) ? out : grd_failed;
@@ -118,7 +118,7 @@ grd_tensor *op_reshape(grd_tensor *self, grd_dims shape)
     return grd_unsafe_view(grd_clone(self, .memory_format = "contiguous"), wanted);
 }
 
-/* The sizes of `t` with others for those of dims first to past - 1. */
+/* Returns the sizes of `t` with dims [first, past) replaced by `others`. */
 static grd_dims replaced(const grd_tensor *t, int64_t first, int64_t past, grd_dims others, int64_t *sizes)
 {
     int64_t n = 0;
@@ -182,7 +182,7 @@ grd_tensor *op_unflatten(grd_tensor *self, int64_t dim, grd_dims sizes)
     return grd_view(self, replaced(self, dim, dim + 1, grd_dims_from(parts, sizes.n), result));
 }
 
-/* Note that an empty list squeezes nothing, while an absent one squeezes everything. */
+/* An empty list squeezes nothing, an absent one everything. */
 static inline bool plan_squeeze(struct grd_view *v, grd_tensor *self, grd_dims dim)
 {
     uint64_t mask = 0;
@@ -245,7 +245,7 @@ static inline bool plan_mT(struct grd_view *v, grd_tensor *self)
     return swap(v, self, self->ndim - 2, self->ndim - 1);
 }
 
-/* Wraps the dims, each of which may occur once; `what` they are called in the error, where they are not all of them. */
+/* Wraps the dims. RuntimeError: one occurs twice; `what` is their name in the error, or NULL. */
 static bool wrap_each(int64_t ndim, grd_dims dims, const char *what, int64_t *ret_dims, uint64_t *ret_mask)
 {
     *ret_mask = 0;
@@ -376,7 +376,7 @@ static __attribute__((noinline, cold)) bool refuse_index(const grd_tensor *self,
                      grd_list_text(grd_sizes(self)), (long long)dim);
 }
 
-/* The place of an index from -size to size - 1 in a dimension; IndexError otherwise. */
+/* Wraps an index from -size to size - 1. IndexError: it is out of range. */
 static inline bool wrap_index(const grd_tensor *self, int64_t dim, int64_t index, int64_t *ret_index)
 {
     const int64_t size = self->sizes[dim];
@@ -407,7 +407,7 @@ static int64_t clamped(int64_t value, int64_t low, int64_t high)
     return value < low ? low : value > high ? high : value;
 }
 
-/* A bound as Python's slices read it: absent, counted from the end, beyond either end. */
+/* Returns a bound as Python's slices read it: `absent` if there is none, counted from the end if negative, clamped. */
 static inline int64_t slice_bound(const grd_scalar *bound, int64_t absent, int64_t size, int64_t low, int64_t high)
 {
     if (bound->kind == GRD_SCALAR_NONE)
@@ -416,7 +416,7 @@ static inline int64_t slice_bound(const grd_scalar *bound, int64_t absent, int64
     return clamped(value < 0 ? value + size : value, low, high);
 }
 
-/* The first index and the number of elements; step is not 0. */
+/* Returns the number of elements, and the first index; step is not 0. */
 static int64_t slice_range(int64_t size, const grd_scalar *start, const grd_scalar *end, int64_t step, int64_t *ret_first)
 {
     if (step > 0) {
@@ -508,7 +508,7 @@ static inline bool plan_as_strided(struct grd_view *v, grd_tensor *self, grd_dim
 
 /* ---- Several views ---------------------------------------------------------------------------------------------------------- */
 
-/* A dimension cut into parts. */
+/* A dimension that is cut into parts. */
 struct views {
     int64_t n, dim;
     int64_t each;         /* elements of a part, the last of which has what is left */
@@ -518,7 +518,7 @@ struct views {
 
 static const grd_tensors no_tensors = {0, NULL};
 
-/* The parts, marked as several views of one operator: autograd refuses to write them. */
+/* Returns the parts, marked as several views of one operator, which autograd refuses to write. */
 static grd_tensors made_several(grd_tensor *self, const struct views *vs)
 {
     int64_t room[2][GRD_MAX_DIMS];
@@ -613,13 +613,13 @@ grd_tensors op_chunk(grd_tensor *self, int64_t chunks, int64_t dim)
 
 /* ---- Views written to ----------------------------------------------------------------------------------------------------------- */
 
-/* A copy with the strides of the tensor, gaps and all, as PyTorch's; where elements share memory they have none of their own. */
+/* Returns a copy with the strides of the tensor, gaps included, as PyTorch's; contiguous if its elements share memory. */
 static grd_tensor *copied(grd_tensor *self)
 {
     return grd_shape_may_overlap(grd_sizes(self), self->strides) ? grd_clone(self) : grd_hidden_restrided(self, grd_strides(self));
 }
 
-/* `made`, a tensor of its own, with src written into a view of it. */
+/* Returns `made`, a tensor of its own, after writing src into a view of it. */
 static grd_tensor *with_part(grd_tensor *made, grd_tensor *part, grd_tensor *src)
 {
     if (!grd_pending() && !grd_same_sizes(src, grd_sizes(part)))
@@ -672,7 +672,7 @@ static bool check_view_gradient(grd_dims view, const grd_tensor *grad)
                                                    grd_list_text(grd_sizes(grad)), grd_list_text(view));
 }
 
-/* The view that a gradient is written to, in the plan of an operator whose result is zeros but there. */
+/* The view that a gradient is written to, in the plan of an operator whose result is zeros elsewhere. */
 struct written {
     struct grd_view view;
     int64_t room[2][GRD_MAX_DIMS];
@@ -687,7 +687,7 @@ static struct grd_view *written_view(const struct grd_plan *p)
     return &w->view;
 }
 
-/* Plans zeros of `sizes`, and makes of `zeros` a tensor as they will be, for its geometry: the beginning of plans that are generated. */
+/* Plans zeros of `sizes`, and sets up `zeros` with their geometry, from which the generated plans go on. */
 static bool plan_written(struct grd_plan *p, grd_tensor *grad, grd_dims sizes, grd_tensor *zeros)
 {
     int64_t numel;
@@ -721,7 +721,7 @@ int64_t grd_window_dim(grd_dims sizes, int64_t dimension)
     return !grd_shape_wrap_dim(dimension, sizes.n, &dimension) || sizes.n == 0 ? 0 : dimension + 1;
 }
 
-/* One window position at a time: within it no two elements share memory. */
+/* Adds one window position at a time: within a position no two elements share memory. */
 grd_tensor *op_hidden_unfold_backward(grd_tensor *grad, grd_dims sizes, int64_t dimension, int64_t size, int64_t step)
 {
     grd_tensor *zeros = grd_zeros(sizes, .dtype = (grd_dtype)grad->dtype, .device = grd_device_of(grad));

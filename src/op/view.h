@@ -7,15 +7,16 @@
 struct grd_view {
     int64_t n, offset;
     const int64_t *sizes, *strides; /* of n dimensions: in the room below, or those of another tensor */
-    int64_t *size, *stride; /* room for GRD_MAX_DIMS dimensions, apart from here: what the compiler keeps in registers then is the rest */
-    grd_dtype dtype;        /* in whose elements strides and offset are counted; NONE: that of the tensor */
-    bool checked;           /* against the storage; otherwise it is known to lie within its tensor, and to have no more elements */
-    bool detached;          /* without history and base; its dtype is said */
-    bool itself;            /* no view: the tensor is returned */
-    bool turns;             /* conjugated when it is read where the tensor is not, and the other way round */
+    int64_t *size,
+        *stride;     /* room for GRD_MAX_DIMS dimensions, outside of this struct: what the compiler keeps in registers then is the rest */
+    grd_dtype dtype; /* in whose elements strides and offset are counted; NONE: that of the tensor */
+    bool checked;    /* against the storage; otherwise it is known to lie within its tensor, and to have no more elements */
+    bool detached;   /* without history and base; its dtype is said */
+    bool itself;     /* no view: the tensor is returned */
+    bool turns;      /* conjugated when it is read where the tensor is not, and the other way round */
 };
 
-/* n dimensions still to be written. */
+/* Begins a view of `t` whose n dimensions are still to be written. */
 static inline void grd_view_start(struct grd_view *v, const grd_tensor *t, int64_t n)
 {
     v->n = n;

@@ -1,4 +1,4 @@
-/* The view of a tensor's memory as elements of another dtype. */
+/* view(dtype): the memory of a tensor viewed as elements of another dtype. */
 #include "gen/uses/op/view_dtype.h"
 #include "core/dtype.h"
 #include "core/shape.h"
@@ -7,7 +7,7 @@
 
 #include <stdio.h>
 
-/* Where the elements have another size: whether the last dimension can be read in its measure. */
+/* If the element size changes: checks that the last dimension divides into elements of the new size. */
 static bool check_last(const grd_tensor *self, const char *from, const char *to)
 {
     if (self->ndim == 0)
@@ -25,8 +25,8 @@ static bool refuse_rest(const char *what, int64_t ratio, const char *from, const
                      (long long)ratio, from, to, (long long)value);
 }
 
-/* Where `ratio` elements become one: whether everything comes out whole. */
-static bool check_whole(const grd_tensor *self, int64_t ratio, const char *from, const char *to)
+/* Checks that sizes, offset and strides divide by `ratio`, the number of elements that become one. */
+static bool check_divides(const grd_tensor *self, int64_t ratio, const char *from, const char *to)
 {
     char what[32];
     const int last = self->ndim - 1;
@@ -42,7 +42,7 @@ static bool check_whole(const grd_tensor *self, int64_t ratio, const char *from,
     return true;
 }
 
-/* A length of the old elements in new ones. */
+/* Returns a length counted in elements of the new size. */
 static int64_t measure(int64_t length, int64_t old_size, int64_t new_size)
 {
     return old_size < new_size ? length / (new_size / old_size) : grd_wrapping_product(length, old_size / new_size);
@@ -55,7 +55,7 @@ bool plan_view_dtype(struct grd_view *v, grd_tensor *self, grd_dtype dtype)
     if (grd_is_conjugated(self) && dtype != (grd_dtype)self->dtype)
         return grd_raise(GRD_ERROR_RUNTIME, "torch.Tensor.view is not supported for %s when converting to a different dtype.",
                          grd_is_conj(self) ? "conjugate view tensors" : "tensors with negative bit set");
-    if (from != to && (!check_last(self, from_name, to_name) || (to > from && !check_whole(self, to / from, from_name, to_name))))
+    if (from != to && (!check_last(self, from_name, to_name) || (to > from && !check_divides(self, to / from, from_name, to_name))))
         return false;
     const int last = from == to ? self->ndim : self->ndim - 1;
     grd_view_start(v, self, 0);

@@ -1,4 +1,5 @@
-/* The gradient of as_strided: from one geometry to another, through the memory that both lie in (_restride).
+/* The gradient of as_strided, _restride: from one geometry to another through the memory that both describe.
+ *
  * Invariant: elements that share memory are added up, in row-major order. */
 #include "gen/uses/op/view_gradient.h"
 #include "core/shape.h"
@@ -11,7 +12,7 @@ static bool check_strided(grd_dims size, grd_dims stride)
     return size.n == stride.n || grd_raise(GRD_ERROR_RUNTIME, "mismatch in length of strides and shape");
 }
 
-/* Addresses of both geometries lie in [0, span) once `base` is taken off. */
+/* Finds `base` and `span` such that the addresses of both geometries lie in [base, base + span). */
 static bool span_of_both(grd_dims a, grd_dims a_strides, int64_t a_offset, grd_dims b, grd_dims b_strides, int64_t b_offset,
                          int64_t *ret_base, int64_t *ret_span)
 {
@@ -27,7 +28,7 @@ static bool span_of_both(grd_dims a, grd_dims a_strides, int64_t a_offset, grd_d
     return true;
 }
 
-/* Adds `self` into `memory` where two of its elements may share an address: through a list of addresses, in row-major order. */
+/* Adds `self` into `memory` where elements may share an address: through a list of addresses, in row-major order. */
 static void add_overlapping(grd_tensor *memory, grd_tensor *self, grd_dims strides, int64_t offset)
 {
     const grd_dims all = grd_dims(self->numel);

@@ -67,7 +67,7 @@ grd_tensor *grd_tanh_out(grd_tensor *out, grd_tensor *self) { return write_o_t(s
 grd_tensor *op_add(grd_tensor *out, grd_tensor *self, grd_tensor *other, grd_scalar alpha)
 {
     struct grd_plan plan;
-    grd_plan_open(&plan, &grd_operator_add, out, GRD_OVERLAP_APART);
+    grd_plan_open(&plan, &grd_operator_add, out, GRD_OVERLAP_ANY);
     if (plan_add(&plan, self, other, alpha) && grd_plan_prepare(&plan)) run_add(&plan, self, other, alpha);
     return grd_plan_close(&plan);
 }
@@ -196,7 +196,7 @@ grd_tensors_view grd_with_unbind(grd_tensor *self, const grd_unbind_options *opt
 grd_tensor *op_stack(grd_tensors tensors, int64_t dim)
 {
     struct grd_plan plan;
-    grd_plan_open(&plan, &grd_operator_stack, NULL, GRD_OVERLAP_APART);
+    grd_plan_open(&plan, &grd_operator_stack, NULL, GRD_OVERLAP_ANY);
     if (plan_stack(&plan, tensors, dim) && grd_plan_prepare(&plan)) run_stack(&plan, tensors, dim);
     return grd_plan_close(&plan);
 }
@@ -223,7 +223,7 @@ grd_tensor *grd_with_stack(grd_tensors_view tensors, const grd_stack_options *op
 void op_max_dim(grd_tensor *self, int64_t dim, bool keepdim, grd_tensor **ret)
 {
     struct grd_plan plan;
-    grd_plan_open(&plan, &grd_operator_max_dim, NULL, GRD_OVERLAP_APART);
+    grd_plan_open(&plan, &grd_operator_max_dim, NULL, GRD_OVERLAP_ANY);
     if (plan_max_dim(&plan, self, dim, keepdim) && grd_plan_prepare(&plan)) run_max_dim(&plan, self, dim, keepdim);
     grd_plan_close_many(&plan, ret);
 }
@@ -253,7 +253,7 @@ grd_max_dim_result grd_with_max_dim(grd_tensor *self, int64_t dim, const grd_max
 grd_tensor *op_hidden_place(grd_tensor *grad, grd_tensor *indices, int64_t dim, bool keepdim, grd_dims sizes)
 {
     struct grd_plan plan;
-    grd_plan_open(&plan, &grd_operator_hidden_place, NULL, GRD_OVERLAP_APART);
+    grd_plan_open(&plan, &grd_operator_hidden_place, NULL, GRD_OVERLAP_ANY);
     if (plan_hidden_place(&plan, grad, indices, dim, keepdim, sizes) && grd_plan_prepare(&plan)) run_hidden_place(&plan, grad, indices, dim, keepdim, sizes);
     return grd_plan_close(&plan);
 }
@@ -269,7 +269,7 @@ grd_tensor *grd_hidden_place(grd_tensor *grad, grd_tensor *indices, int64_t dim,
 grd_tensor *op_zeros(grd_dims size, grd_dtype dtype, grd_device device, bool requires_grad)
 {
     struct grd_plan plan;
-    grd_plan_open(&plan, &grd_operator_zeros, NULL, GRD_OVERLAP_APART);
+    grd_plan_open(&plan, &grd_operator_zeros, NULL, GRD_OVERLAP_ANY);
     if (plan_zeros(&plan, size, dtype, device, requires_grad) && grd_plan_prepare(&plan)) run_zeros(&plan, size, dtype, device, requires_grad);
     return grd_plan_close(&plan);
 }
