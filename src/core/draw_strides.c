@@ -9,7 +9,11 @@
 
 #include "base/memory.h"
 #include "base/text.h"
+#include "core/given.h"
+#include "core/read.h"
+#include "core/scalar.h"
 #include "core/tensor.h"
+#include "core/wrapper.h"
 
 enum {
     MAX_PLACES = 4096, /* the limit for elements, and for a storage whose cells are all drawn */
