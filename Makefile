@@ -16,10 +16,10 @@ export CCACHE_BASEDIR := $(CURDIR)
 export CCACHE_NOHASHDIR := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-all test-skipped test-dev test-tsan test-levels test-builtin test-package-asan test-package-debug test-package-tsan mutate wheel dev release tsan lint format fuzz accuracy bench coverage docs show golden install clean
+.PHONY: help demo test test-all test-skipped test-dev test-tsan test-levels test-builtin test-aarch64 test-package-asan test-package-debug test-package-tsan mutate wheel dev release tsan lint format fuzz accuracy bench coverage docs show golden install clean
 
 help: ## what each target does
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 $(VENV)/bin/python:
 	@$(PYTHON) -c 'import sys; sys.version_info >= (3, 11) or sys.exit("Building needs Python 3.11 or newer: make PYTHON=...")'
@@ -62,7 +62,7 @@ test-skipped: $(TESTING) ## the tests that `make test` skipped, after what they 
 test-all: ## every check, within an hour: `make test`, each level, without OpenBLAS, all sanitizers over all tests, the wrong edits
 	sh tools/install-packages.sh
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -r tools/requirements-oracle.txt
-	$(MAKE) test lint test-levels test-builtin test-dev test-tsan test-package-asan test-package-debug test-package-tsan mutate
+	$(MAKE) test lint test-levels test-builtin test-aarch64 test-dev test-tsan test-package-asan test-package-debug test-package-tsan mutate
 	@$(BIN)/python tools/test.py --sum
 
 test-dev: $(TESTING) ## the C tests under AddressSanitizer and UBSan
@@ -76,6 +76,9 @@ test-levels: $(TESTING) ## the C tests once per instruction-set level this machi
 
 test-builtin: $(TESTING) ## the C tests of a build without OpenBLAS
 	@$(BIN)/python tools/test.py --preset builtin --label products
+
+test-aarch64: $(TESTING) ## the C tests of a build for arm64, under QEMU; needs the packages of tools/install-packages.sh
+	@$(BIN)/python tools/test.py --preset aarch64 --label emulated
 
 test-package-asan: $(TESTING) ## the tests of the Python package under AddressSanitizer and UBSan
 	@$(BIN)/python tools/test.py --preset dev --package --select "$(SELECT)"

@@ -242,13 +242,18 @@ int run_matrix(void (*test_operator)(void **state), int argc, char **argv)
             groups[n++].cases = test;
         groups[n - 1].n++;
     }
-    int chosen = 0;
-    for (int i = 0; i < n; i++)
-        if (argc == 1 || is_among(groups[i].cases->op, argc - 1, argv + 1))
+    const bool without = argc > 1 && strcmp(argv[1], "--without") == 0;
+    const int first = without ? 2 : 1, names = argc - first;
+    int chosen = 0, found = 0;
+    for (int i = 0; i < n; i++) {
+        const bool is_named = is_among(groups[i].cases->op, names, argv + first);
+        found += is_named;
+        if (names == 0 || is_named != without)
             tests[chosen++] = (struct CMUnitTest){groups[i].cases->op, test_operator, NULL, clean, &groups[i]};
-    const bool are_there = argc == 1 || chosen == argc - 1;
+    }
+    const bool are_there = found == names;
     if (!are_there)
-        fprintf(stderr, "of %d operators that are asked for there are %d\n", argc - 1, chosen);
+        fprintf(stderr, "of %d operators that are named there are %d\n", names, found);
     const int failed = !are_there ? 1 : _cmocka_run_group_tests(program, tests, (size_t)chosen, NULL, NULL);
     free(tests);
     free(groups);

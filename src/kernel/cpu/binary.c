@@ -203,7 +203,7 @@ INLINE bool has_near_quotient(C x, C y)
 INLINE C near_fmod(C x, C y)
 {
     const C a = fabs(x), b = fabs(y), q = trunc(a / b);
-#if defined(__FMA__)
+#ifdef HAS_FMA
     const C m = BY_TYPE(vm_fma_float, vm_fma)(-q, b, a);
 #elif GRD_TAG == GRD_TAG_float32
     const C m = (C)((double)a - (double)q * b);

@@ -27,6 +27,11 @@
 #define UNROLLED _Pragma("GCC unroll 16")
 #endif
 
+/* Defined where a fused multiply-add is one instruction. */
+#if defined(__FMA__) || defined(__ARM_FEATURE_FMA)
+#define HAS_FMA
+#endif
+
 INLINE int64_t at_most(int64_t a, int64_t b)
 {
     return a < b ? a : b;

@@ -36,7 +36,7 @@ INLINE bool all_within(int64_t n, const C *x, int sign, C least, C most)
 }
 
 /* Levels before fused multiply-add have one loop for all arguments, which keeps the library small. */
-#ifdef __FMA__
+#ifdef HAS_FMA
 enum { LOOKS = true };
 #else
 enum { LOOKS = false };

@@ -31,7 +31,7 @@
 /* a * b - p, for p = a * b rounded; exact, or nearly so without fused multiply-add. */
 VM_INLINE double vm_product_error(double a, double b, double p)
 {
-#ifdef __FMA__
+#ifdef HAS_FMA
     return __builtin_fma(a, b, -p);
 #else
     const double a_high = vm_from_bits(vm_bits(a) & 0xfffffffff8000000), a_low = a - a_high;
@@ -505,7 +505,7 @@ VM_INLINE double vm_mish_double(double x)
     return x == -INFINITY ? NAN : right;
 }
 
-#ifndef __FMA__
+#ifndef HAS_FMA
 /* gelu and mish for floats where products in two parts would cost more than doubles. */
 VM_INLINE float vm_gelu_float(float x)
 {

@@ -18,7 +18,7 @@ VM_INLINE REAL NAME(vm_from_bits)(WORD u)
 /* a * b + c, fused where that is one instruction. */
 VM_INLINE REAL NAME(vm_fma)(REAL a, REAL b, REAL c)
 {
-#ifdef __FMA__
+#ifdef HAS_FMA
     return FUSED(a, b, c);
 #else
     return a * b + c;

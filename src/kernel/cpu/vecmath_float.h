@@ -283,7 +283,7 @@ VM_INLINE float vm_erf_float(float x)
     return vm_signed_float(a >= 1 ? large : vm_erf_near_float(a), x);
 }
 
-#ifdef __FMA__
+#ifdef HAS_FMA
 /* x tanh(log(1 + e)) = x n / (n + 2) with n = e (e + 2), e = e^x. e and n are scaled by 2^64 until the end, which keeps what rounding took off normal.
  * -infinity gives NaN, as -infinity * 0 does. */
 VM_INLINE float vm_mish_float(float x)

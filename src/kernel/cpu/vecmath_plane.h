@@ -61,7 +61,7 @@ VM_INLINE double vm_angle(double y, double x, bool exact)
 /* With fused multiply-add in float: atan(t) for t up to 1, and what rounding took off t put back. */
 VM_INLINE float vm_atan2_float(float y, float x)
 {
-#ifdef __FMA__
+#ifdef HAS_FMA
     const float ax = vm_abs_float(x), ay = vm_abs_float(y);
     const bool steep = ay > ax, left = vm_copysign_float(1, x) < 0;
     const float large = steep ? ay : ax, small = steep ? ax : ay, infinite = small == INFINITY ? 1 : 0;
