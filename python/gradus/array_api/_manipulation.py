@@ -98,8 +98,7 @@ def take(x, indices, /, *, axis=None):
     """The elements of an axis at a vector of indices."""
     if axis is None and x.ndim != 1:
         raise ValueError(f"an array of {x.ndim} dimensions needs an axis")
-    axis = 0 if axis is None else axis
-    return gradus.index_select(x, axis, gradus.where(indices < 0, indices + x.shape[axis], indices).reshape(-1)).reshape(*x.shape[:axis % x.ndim], *indices.shape, *x.shape[axis % x.ndim + 1:])
+    return x[(slice(None),) * (0 if axis is None else axis % x.ndim) + (indices,)]
 
 
 def take_along_axis(x, indices, /, *, axis=-1):

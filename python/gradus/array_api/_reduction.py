@@ -1,5 +1,6 @@
 """Statistical and utility functions of the standard, along axes or over all elements."""
 import gradus
+from gradus import _C
 from gradus.array_api._types import UNSIGNED, isdtype, promoted
 
 __all__ = ["all", "any", "count_nonzero", "cumulative_prod", "cumulative_sum", "diff", "max", "mean", "min", "prod", "std", "sum", "var"]
@@ -18,17 +19,17 @@ def _sum_dtype(x, dtype):
 
 def all(x, /, *, axis=None, keepdims=False):
     """True if all elements are true."""
-    return gradus.all(x != 0, _axes(x, axis), keepdims) if axis != () else (x != 0)
+    return gradus.all(x.to(gradus.bool), _axes(x, axis), keepdims) if axis != () else (x != 0)
 
 
 def any(x, /, *, axis=None, keepdims=False):
     """True if some element is true."""
-    return gradus.any(x != 0, _axes(x, axis), keepdims) if axis != () else (x != 0)
+    return gradus.any(x.to(gradus.bool), _axes(x, axis), keepdims) if axis != () else (x != 0)
 
 
 def count_nonzero(x, /, *, axis=None, keepdims=False):
     """Returns the number of elements that are not zero."""
-    return sum(x != 0, axis=axis, dtype=gradus.int64, keepdims=keepdims)
+    return sum(x.to(gradus.bool), axis=axis, dtype=gradus.int64, keepdims=keepdims)
 
 
 def max(x, /, *, axis=None, keepdims=False):
@@ -48,7 +49,7 @@ def mean(x, /, *, axis=None, keepdims=False):
 
 def std(x, /, *, axis=None, correction=0.0, keepdims=False):
     """The standard deviation, whose sum of squares is divided by the number of elements without `correction`."""
-    return gradus.sqrt(var(x, axis=axis, correction=correction, keepdims=keepdims))
+    return gradus.std(x, _axes(x, axis), correction=correction, keepdim=keepdims) if axis != () else gradus.zeros_like(x)
 
 
 def var(x, /, *, axis=None, correction=0.0, keepdims=False):
@@ -64,10 +65,8 @@ def sum(x, /, *, axis=None, dtype=None, keepdims=False):
 
 def prod(x, /, *, axis=None, dtype=None, keepdims=False):
     """The product of elements; of integers that of the widest of their kind."""
-    x = x.to(_sum_dtype(x, dtype), copy=True)
-    for one in sorted((one % x.ndim for one in _axes(x, axis)), reverse=True) if x.ndim else ():
-        x = gradus.prod(x, one, keepdims, dtype=x.dtype)
-    return x
+    dtype = _sum_dtype(x, dtype)
+    return _C._prod_dims(x, _axes(x, axis), keepdims, dtype) if axis != () and x.ndim > 0 else x.to(dtype, copy=True)
 
 
 def _cumulative(x, axis, dtype, include_initial, scan, initial):

@@ -1,5 +1,6 @@
 """Linear algebra of the standard."""
 import gradus
+from gradus import _C
 from gradus.array_api._types import of_one_array, promoted
 from gradus.array_api._reduction import sum as _sum
 
@@ -29,7 +30,7 @@ def vecdot(x1, x2, /, *, axis=-1):
     x1, x2 = promoted(x1, x2)
     if x1.shape[axis] != x2.shape[axis]:
         raise ValueError(f"vecdot: the axis {axis} has {x1.shape[axis]} elements in one array and {x2.shape[axis]} in the other")
-    return _sum(x1.conj() * x2, axis=axis, dtype=x1.dtype)
+    return _C._sum_of_products(x1, x2, axis, x1.dtype)
 
 
 def cross(x1, x2, /, *, axis=-1):

@@ -172,7 +172,7 @@ def _reduction(func, t, dim=None, keepdim=False, *more, **options):
         raise TypeError(f"{name}(): argument 'dim' must be tuple of ints, not bool")
     function = _all if name == "all" else getattr(_reductions, name)
     data = function(this.enter(t, lambda grad: mask), dim=dim, keepdim=bool(keepdim), mask=mask, **options)
-    counts = mask.sum(_reductions._dims(dim, t.dim()), keepdim=bool(keepdim)) != 0
+    counts = mask.any(_reductions._dims(dim, t.dim()), bool(keepdim))
     return this.leave(data, counts.reshape(data.shape))
 
 

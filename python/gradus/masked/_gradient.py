@@ -6,6 +6,7 @@ is added to the GradMask of the tensor. The call's results have hooks that take 
 Masked elements of a gradient are 0, so that what the data have there, an infinity for example, does not reach the elements that count.
 """
 import gradus
+from gradus import _C
 from gradus._C import DisableTorchFunctionSubclass, Tensor
 from gradus.autograd import Function
 
@@ -23,7 +24,7 @@ class GradMask:
     def __init__(self):
         self.mask = None
 
-    def add(self, mask):
+    def include(self, mask):
         self.mask = mask if self.mask is None else self.mask | mask
 
     def take(self):
@@ -75,13 +76,9 @@ class _Enter(Function):
     @staticmethod
     def backward(ctx, grad):
         with DisableTorchFunctionSubclass():
-            mask = ctx.rule(grad)
-            grad = gradus.where(mask, _plain(grad), 0)
-            if mask.shape != ctx.sizes:
-                grad = grad.sum_to_size(ctx.sizes).clone()  # the leaf keeps a gradient, with its mask, that is no view
-                mask = mask.to(gradus.float32).sum_to_size(ctx.sizes) != 0
+            grad, mask = _C._masked_gradient(_plain(grad), ctx.rule(grad), ctx.sizes)
             if ctx.grad_mask is not None:
-                ctx.grad_mask.add(mask)
+                ctx.grad_mask.include(mask)
             return masked(grad, mask), None, None, None
 
 

@@ -4,6 +4,7 @@ A mask is a tensor of bool, or is taken as one, that broadcasts to the input; wi
 operation; where all elements of a reduction are masked, its result has no meaning. dtype: of the result, the input's if it is absent.
 """
 import functools as _functools
+import math as _math
 
 from gradus import _C
 from gradus.nn import functional as _F
@@ -38,7 +39,9 @@ def _dims(dim, ndim):
 
 
 def _mask_of(input, mask):
-    """The mask as bool in the sizes of the input."""
+    """The mask as bool in the sizes of the input; None without one."""
+    if mask is None:
+        return None
     if mask.dim() > input.dim():
         raise IndexError("_input_mask expected broadcastable mask (got mask dimensionality higher than of the input)")
     return (mask if mask.shape == input.shape else _C.broadcast_to(mask, input.shape)).to(_C.bool)
@@ -62,11 +65,6 @@ def _sum_dtype(input, dtype):
     return _C.int64 if narrow else dtype or input.dtype
 
 
-def _count(input, dim, keepdim, mask):
-    elements = _C.ones(input.shape, dtype=_C.bool, device=input.device) if mask is None else _mask_of(input, mask)
-    return elements.sum(_dims(dim, input.dim()), keepdim)
-
-
 @_of_data
 def sum(input, dim=None, *, keepdim=False, dtype=None, mask=None):
     """The sum over dim, an integer or several, or over all dimensions; integers of less than 64 bits add up in int64.
@@ -81,10 +79,7 @@ def sum(input, dim=None, *, keepdim=False, dtype=None, mask=None):
 @_of_data
 def prod(input, dim=None, *, keepdim=False, dtype=None, mask=None):
     """The product over dim, an integer or several, or over all dimensions; integers of less than 64 bits multiply in int64."""
-    result = _filled(input, mask, 1).to(_sum_dtype(input, dtype))
-    for d in sorted(_dims(dim, input.dim()), reverse=True):
-        result = result.prod(d, bool(keepdim))
-    return result
+    return _C._prod_dims(_filled(input, mask, 1), _dims(dim, input.dim()), bool(keepdim), _sum_dtype(input, dtype))
 
 
 def _scan(scan, identity, input, dim, dtype, mask):
@@ -139,7 +134,12 @@ def mean(input, dim=None, *, keepdim=False, dtype=None, mask=None):
     if not (kind.is_floating_point or kind.is_complex):
         source = "Input" if dtype is None else "Optional"
         raise ValueError(f"mean(): Could not infer output dtype. {source} dtype must be either a floating point or complex dtype. Got: {kind}")
-    return sum(input, dim, keepdim=keepdim, dtype=kind, mask=mask) / _count(input, dim, bool(keepdim), mask)
+    return _C._masked_mean(input, _mask_of(input, mask), _dims(dim, input.dim()), bool(keepdim), kind)
+
+
+def _check_numbers(medians):
+    if medians.numel() > 0 and _math.isnan(medians.amin().item()):
+        raise ValueError("masked median expects no fully masked out rows if dtype is not floating point")
 
 
 @_of_data
@@ -150,8 +150,7 @@ def median(input, dim=-1, *, keepdim=False, dtype=None, mask=None):
     found = _C.nanmedian(_filled(input if is_float else input.to(_C.float32), mask, float("nan")), along, keepdim).values
     if is_float:
         return found
-    if found.isnan().any():
-        raise ValueError("masked median expects no fully masked out rows if dtype is not floating point")
+    _check_numbers(found)
     return found.to(dtype or input.dtype)
 
 
@@ -178,30 +177,27 @@ def norm(input, ord=2.0, dim=None, *, keepdim=False, dtype=None, mask=None):
     return _C.linalg.vector_norm(_filled(input, mask, identity), ord, _dims(dim, input.dim()), bool(keepdim), dtype=dtype or input.dtype)
 
 
-def _variance(input, dim, unbiased, correction, keepdim, dtype, mask):
+def _variance(root, input, dim, unbiased, correction, keepdim, dtype, mask):
     if unbiased is not None and correction is not None:
         raise AssertionError("Only one of unbiased and correction may be given")
     less = correction if correction is not None else 1 if unbiased is None else int(unbiased)
     given = input.dtype if input.dtype.is_floating_point or input.dtype.is_complex else _C.float32
     kind = dtype or given
     inexact = kind if kind.is_floating_point or kind.is_complex else _C.float32
-    count = _count(input, dim, True, mask)
-    away = input - sum(input, dim, keepdim=True, dtype=kind, mask=mask) / count
-    total = sum(away * away.conj(), dim, keepdim=keepdim, dtype=inexact, mask=mask)
-    return (total / (count.reshape(total.shape) - less).clamp(min=0)).to(kind)
+    return _C._masked_var(input, _mask_of(input, mask), _dims(dim, input.dim()), bool(keepdim), less, root, kind, inexact)
 
 
 @_of_data
 def var(input, dim=None, unbiased=None, *, correction=None, keepdim=False, dtype=None, mask=None):
     """The variance over dim, an integer or several, or over all dimensions: squares of differences from the mean, divided by the number of elements less the correction, 1 if it is absent and
     `unbiased` is not False."""
-    return _variance(input, dim, unbiased, correction, keepdim, dtype, mask)
+    return _variance(False, input, dim, unbiased, correction, keepdim, dtype, mask)
 
 
 @_of_data
 def std(input, dim=None, unbiased=None, *, correction=None, keepdim=False, dtype=None, mask=None):
     """The root of var."""
-    return _variance(input, dim, unbiased, correction, keepdim, dtype, mask).sqrt()
+    return _variance(True, input, dim, unbiased, correction, keepdim, dtype, mask)
 
 
 @_of_data
@@ -230,4 +226,4 @@ def softmin(input, dim, *, dtype=None, mask=None):
 @_of_data
 def normalize(input, ord, dim, *, eps=1e-12, dtype=None, mask=None):
     """The input divided by the norms along dim, or by eps where they are less; 0 for masked elements."""
-    return _filled(input, mask, 0) / norm(input, ord, dim, keepdim=True, dtype=dtype, mask=mask).clamp(min=eps)
+    return _C._masked_normalize(input, _mask_of(input, mask), ord, _dims(dim, input.dim()), eps, dtype or input.dtype)

@@ -150,8 +150,7 @@ def _spread(func, dense, nt, order):
     if (sequences, rows) == (1, 1):
         return dense.squeeze(0)
     if sequences == len(nt._jagged) and rows == 1:
-        at = gradus.arange(nt.shape[ragged - 1], device=nt.device)
-        sequence = gradus.searchsorted(nt._jagged.offsets, at, right=True).sub(1).clamp(0, sequences - 1)
+        sequence = _C._sequence_of_rows(nt._jagged.offsets, nt.shape[ragged - 1], sequences)
         return dense.squeeze(ragged).index_select(0, sequence).movedim(0, ragged - 1)
     if sequences == len(nt._jagged) and rows == nt._jagged.longest and nt._jagged.lengths is None:
         return _unpadded(dense, nt)
@@ -216,8 +215,7 @@ def _reduction(func, nt, dim=None, keepdim=False, **options):
     if ragged not in dims:
         return _wrapped(func(nt, inner, keepdim, **options), nt, ragged if keepdim else ragged - sum(d < ragged for d in dense))
     if name == "mean" and (nt.is_floating_point() or nt.is_complex() or options.get("dtype") is not None):
-        lengths = nt._jagged.offsets.diff()
-        return _padded(nt, 0).sum(ragged, keepdim, **options) / lengths.reshape(-1, *[1] * (ndim - 1 - (not keepdim)))
+        return _C._padded_mean(_padded(nt, 0), nt._jagged.offsets.diff(), ragged, keepdim, **options)
     return func(_padded(nt, _IDENTITIES[name](nt.dtype)), [ragged] if isinstance(dim, (tuple, list)) else ragged, keepdim, **options)
 
 

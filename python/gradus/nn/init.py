@@ -8,6 +8,7 @@ import math
 import warnings
 
 import gradus
+from gradus import _C
 
 
 def calculate_gain(nonlinearity, param=None):
@@ -105,34 +106,8 @@ def trunc_normal_(tensor, mean=0.0, std=1.0, a=-2.0, b=2.0, generator=None):
         warnings.warn("mean is more than 2 std from [a, b] in nn.init.trunc_normal_. The distribution of values may be incorrect.",
                       stacklevel=2)
     inside = math.erf((b - mean) / std / math.sqrt(2)) / 2 - math.erf((a - mean) / std / math.sqrt(2)) / 2
-    draw = _truncated_by_rejection if inside > 0.3 else _truncated_from_uniform
     with gradus.no_grad():
-        return tensor.copy_(draw(tensor, mean, std, a, b, generator))
-
-
-def _truncated_by_rejection(tensor, mean, std, a, b, generator):
-    """Draws normal numbers until all are inside."""
-    low, high = gradus.tensor([a, b], dtype=tensor.dtype).tolist()
-    values = gradus.empty_like(tensor).normal_(mean, std, generator=generator)
-    while True:
-        outside = (values < low).logical_or(values > high)
-        if not outside.any():
-            return values
-        values = gradus.where(outside, gradus.empty_like(values).normal_(mean, std, generator=generator), values)
-
-
-def _truncated_from_uniform(tensor, mean, std, a, b, generator):
-    """Draws uniform numbers from [a, b), each kept with a probability in proportion to its density: quick where little is inside."""
-    mode = max(a, min(mean, b))
-    log_peak = -0.5 * ((mode - mean) / std) ** 2
-    values, rejected = None, None
-    while rejected is None or rejected.any():
-        drawn = gradus.empty_like(tensor).uniform_(a, b, generator=generator)
-        log_density = drawn.sub(mean).div_(std).pow_(2).mul_(-0.5).sub_(log_peak)
-        too_high = gradus.empty_like(tensor).uniform_(generator=generator).log_() > log_density
-        values = drawn if values is None else gradus.where(rejected, drawn, values)
-        rejected = too_high if rejected is None else rejected.logical_and(too_high)
-    return values
+        return tensor.copy_(_C._truncated_normal(tensor, mean, std, a, b, inside > 0.3, generator=generator))
 
 
 def _calculate_fan_in_and_fan_out(tensor):
@@ -195,8 +170,7 @@ def orthogonal_(tensor, gain=1, generator=None):
     rows = tensor.size(0)
     columns = tensor.numel() // rows
     flat = tensor.new_empty((rows, columns)).normal_(0, 1, generator=generator)
-    q, r = gradus.linalg.qr(flat.t() if rows < columns else flat)
-    q = q * r.diagonal().sign()  # makes the distribution uniform
+    q = _C._orthogonal_columns(flat.t() if rows < columns else flat)
     with gradus.no_grad():
         tensor.view(rows, columns).copy_(q.t() if rows < columns else q)
         return tensor.mul_(gain)
@@ -206,13 +180,9 @@ def sparse_(tensor, sparsity, std=0.01, generator=None):
     """Normal with mean 0, and in each column the share `sparsity` of zeros (Martens, 2010). ValueError: not two dimensions."""
     if tensor.dim() != 2:
         raise ValueError("Only tensors with 2 dimensions are supported")
-    rows, columns = tensor.shape
-    zeros = math.ceil(sparsity * rows)
     with gradus.no_grad():
         tensor.normal_(0, std, generator=generator)
-        for column in range(columns):
-            tensor.select(1, column).index_fill_(0, gradus.randperm(rows)[:zeros], 0)
-    return tensor
+        return _C._sparse_columns_(tensor, math.ceil(sparsity * tensor.size(0)))
 
 
 def _make_deprecate(meth):

@@ -54,12 +54,9 @@ class Adadelta(GroupStep):
     def _numbers(group):
         return group["lr"], group["rho"], group["eps"], group["weight_decay"], group["maximize"]
 
-    def _update(self, param, grad, state, group, lr, step):
-        rho, eps = group["rho"], group["eps"]
-        size = state["square_avg"].mul_(rho).addcmul_(grad, grad, value=1 - rho).add(eps).sqrt()
-        delta = state["acc_delta"].add(eps).sqrt() / size * grad
-        state["acc_delta"].mul_(rho).addcmul_(delta, delta, value=1 - rho)
-        param.sub_(lr * delta)
+    @staticmethod
+    def _recorded_numbers(group, state, step):
+        return group["rho"], group["eps"]
 
 
 def adadelta(params, grads, square_avgs, acc_deltas, state_steps, capturable=False, foreach=None, differentiable=False, has_complex=False, *, lr, rho,

@@ -63,9 +63,9 @@ class Adagrad(GroupStep):
     def _numbers(group):
         return group["lr"], group["lr_decay"], group["eps"], group["weight_decay"], group["maximize"]
 
-    def _update(self, param, grad, state, group, lr, step):
-        divisor = state["sum"].addcmul_(grad, grad).sqrt() + group["eps"]
-        param.sub_(lr / (1 + (step - 1) * group["lr_decay"]) * grad / divisor)
+    @staticmethod
+    def _recorded_numbers(group, state, step):
+        return group["eps"], 1 + (step - 1) * group["lr_decay"]
 
 
 def adagrad(params, grads, state_sums, state_steps, fused=None, grad_scale=None, found_inf=None, has_sparse_grad=False, foreach=None,

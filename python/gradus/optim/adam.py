@@ -84,15 +84,10 @@ class Adam(GroupStep):
     def _numbers(group):
         return (group["lr"], *group["betas"], group["weight_decay"], group["eps"], group["amsgrad"], group["maximize"], group["decoupled_weight_decay"])
 
-    def _update(self, param, grad, state, group, lr, step):
+    @staticmethod
+    def _recorded_numbers(group, state, step):
         beta1, beta2 = group["betas"]
-        mean = state["exp_avg"].lerp_(grad, 1 - beta1).clone()
-        mean_square = state["exp_avg_sq"].mul_(beta2).addcmul_(grad, grad, value=1 - beta2)
-        if group["amsgrad"]:
-            mean_square = gradus.maximum(state["max_exp_avg_sq"].clone(), mean_square.clone())
-            state["max_exp_avg_sq"].copy_(mean_square)
-        divisor = mean_square.sqrt() / (1 - beta2**step) ** 0.5 + group["eps"]
-        param.sub_(lr / (1 - beta1**step) * mean / divisor)
+        return beta1, beta2, group["eps"], 1 - beta1**step, (1 - beta2**step) ** 0.5
 
 
 def adam(params, grads, exp_avgs, exp_avg_sqs, max_exp_avg_sqs, state_steps, foreach=None, capturable=False, differentiable=False, fused=None,

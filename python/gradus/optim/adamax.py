@@ -52,12 +52,9 @@ class Adamax(GroupStep):
     def _numbers(group):
         return group["lr"], *group["betas"], group["eps"], group["weight_decay"], group["maximize"]
 
-    def _update(self, param, grad, state, group, lr, step):
-        beta1, beta2 = group["betas"]
-        mean = state["exp_avg"].lerp_(grad, 1 - beta1).clone()
-        largest = gradus.maximum(state["exp_inf"] * beta2, grad.abs() + group["eps"])
-        state["exp_inf"].copy_(largest)
-        param.sub_(lr / (1 - beta1**step) * mean / largest)
+    @staticmethod
+    def _recorded_numbers(group, state, step):
+        return *group["betas"], group["eps"], 1 - group["betas"][0] ** step
 
 
 def adamax(params, grads, exp_avgs, exp_infs, state_steps, foreach=None, maximize=False, differentiable=False, capturable=False, has_complex=False, *,

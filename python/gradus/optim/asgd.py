@@ -54,11 +54,13 @@ class ASGD(GroupStep):
     def _numbers(group):
         return group["lr"], group["lambd"], group["alpha"], group["t0"], group["weight_decay"], group["maximize"]
 
-    def _update(self, param, grad, state, group, lr, step):
-        eta, mu = state["eta"].item(), state["mu"].item()
-        param.mul_(1 - group["lambd"] * eta).sub_(eta * grad)
-        state["ax"].add_((param - state["ax"]) * mu) if mu != 1 else state["ax"].copy_(param)
-        state["eta"].fill_(number(lr) / (1 + group["lambd"] * number(lr) * step) ** group["alpha"])
+    @staticmethod
+    def _recorded_numbers(group, state, step):
+        return group["lambd"], state["eta"].item(), state["mu"].item()
+
+    def _after_recorded(self, group, state, step):
+        lr = number(group["lr"])
+        state["eta"].fill_(lr / (1 + group["lambd"] * lr * step) ** group["alpha"])
         state["mu"].fill_(1 / max(1, step - group["t0"]))
 
 

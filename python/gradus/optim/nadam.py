@@ -64,16 +64,11 @@ class NAdam(GroupStep):
         return (group["lr"], *group["betas"], group["eps"], group["weight_decay"], group["momentum_decay"], group["maximize"],
                 group["decoupled_weight_decay"])
 
-    def _update(self, param, grad, state, group, lr, step):
+    @staticmethod
+    def _recorded_numbers(group, state, step):
         beta1, beta2 = group["betas"]
         mu, mu_next = (beta1 * (1.0 - 0.5 * 0.96 ** (t * group["momentum_decay"])) for t in (step, step + 1))
-        state["mu_product"] *= mu
-        product = state["mu_product"].item()
-        mean = state["exp_avg"].lerp_(grad, 1 - beta1).clone()
-        mean_square = state["exp_avg_sq"].mul_(beta2).addcmul_(grad, grad, value=1 - beta2)
-        divisor = (mean_square / (1 - beta2**step)).sqrt() + group["eps"]
-        param.sub_(lr * (1.0 - mu) / (1.0 - product) * grad / divisor)
-        param.sub_(lr * mu_next / (1.0 - product * mu_next) * mean / divisor)
+        return beta1, beta2, group["eps"], 1 - beta2**step, mu, mu_next, state["mu_product"].mul_(mu).item()
 
 
 def nadam(params, grads, exp_avgs, exp_avg_sqs, mu_products, state_steps, decoupled_weight_decay=False, foreach=None, capturable=False,

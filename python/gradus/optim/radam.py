@@ -59,17 +59,13 @@ class RAdam(GroupStep):
     def _numbers(group):
         return (group["lr"], *group["betas"], group["eps"], group["weight_decay"], group["maximize"], group["decoupled_weight_decay"])
 
-    def _update(self, param, grad, state, group, lr, step):
+    @staticmethod
+    def _recorded_numbers(group, state, step):
         beta1, beta2 = group["betas"]
-        update = state["exp_avg"].lerp_(grad, 1 - beta1) / (1 - beta1**step)
-        mean_square = state["exp_avg_sq"].mul_(beta2).addcmul_(grad, grad, value=1 - beta2)
-        correction = 1 - beta2**step
-        rho_inf = 2 / (1 - beta2) - 1
+        correction, rho_inf = 1 - beta2**step, 2 / (1 - beta2) - 1
         rho = rho_inf - 2 * step * beta2**step / correction
-        if rho > 5.0:
-            sureness = ((rho - 4) * (rho - 2) * rho_inf / ((rho_inf - 4) * (rho_inf - 2) * rho)) ** 0.5
-            update = update * (correction**0.5 * sureness) / (mean_square.sqrt() + group["eps"])
-        param.sub_(lr * update)
+        factor = 0.0 if rho <= 5.0 else correction**0.5 * ((rho - 4) * (rho - 2) * rho_inf / ((rho_inf - 4) * (rho_inf - 2) * rho)) ** 0.5
+        return beta1, beta2, group["eps"], 1 - beta1**step, factor
 
 
 def radam(params, grads, exp_avgs, exp_avg_sqs, state_steps, decoupled_weight_decay=False, foreach=None, differentiable=False, capturable=False,

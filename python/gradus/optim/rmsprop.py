@@ -59,16 +59,9 @@ class RMSprop(GroupStep):
     def _numbers(group):
         return group["lr"], group["alpha"], group["eps"], group["weight_decay"], group["momentum"], group["maximize"]
 
-    def _update(self, param, grad, state, group, lr, step):
-        alpha = group["alpha"]
-        mean_square = state["square_avg"].mul_(alpha).addcmul_(grad, grad, value=1 - alpha)
-        if group["centered"]:
-            mean = state["grad_avg"].lerp_(grad, 1 - alpha).clone()
-            mean_square = mean_square.addcmul(mean, mean, value=-1)
-        direction = grad / (mean_square.sqrt() + group["eps"])
-        if group["momentum"] > 0:
-            direction = state["momentum_buffer"].mul_(group["momentum"]).add_(direction).clone()
-        param.sub_(lr * direction)
+    @staticmethod
+    def _recorded_numbers(group, state, step):
+        return group["alpha"], group["eps"], group["momentum"]
 
 
 def rmsprop(params, grads, square_avgs, grad_avgs, momentum_buffer_list, state_steps, foreach=None, maximize=False, differentiable=False,

@@ -53,14 +53,9 @@ class Rprop(GroupStep):
     def _numbers(group):
         return *group["etas"], *group["step_sizes"], group["maximize"]
 
-    def _update(self, param, grad, state, group, lr, step):
-        shrink, grow = group["etas"]
-        agreement = grad * state["prev"].clone()
-        factor = gradus.ones_like(grad).masked_fill(agreement > 0, grow).masked_fill(agreement < 0, shrink)
-        size = state["step_size"].mul_(factor).clamp_(*group["step_sizes"]).clone()
-        grad = gradus.where(agreement < 0, gradus.zeros_like(grad), grad)
-        param.sub_(grad.sign() * size)
-        state["prev"].copy_(grad)
+    @staticmethod
+    def _recorded_numbers(group, state, step):
+        return *group["etas"], *group["step_sizes"]
 
 
 def rprop(params, grads, prevs, step_sizes, state_steps, foreach=None, capturable=False, maximize=False, differentiable=False, has_complex=False, *,

@@ -3,7 +3,7 @@ from __future__ import annotations
 
 import gradus
 from gradus._C import _sgd_step
-from gradus.optim._group_step import StepByGroup, begin_of_lists
+from gradus.optim._group_step import StepByGroup, begin_of_lists, record_step
 from gradus.optim._options import check_step_options, complete, number
 
 __all__ = ["SGD", "sgd"]
@@ -72,19 +72,13 @@ class SGD(StepByGroup):
             states[i]["momentum_buffer"] = buffers[i]
 
     def _record(self, params, grads, group):
-        """The step by its formula, recorded where the caller records."""
+        """The step as a function, recorded where the caller records."""
         momentum = group["momentum"]
+        numbers = number(momentum), number(group["dampening"]), group["nesterov"]
         for param, grad in zip(params, grads):
-            if group["maximize"]:
-                grad = -grad
-            if group["weight_decay"] != 0:
-                grad = grad + group["weight_decay"] * param
-            if momentum != 0:
-                buffer = self.state[param].get("momentum_buffer")
-                buffer = grad.detach().clone() if buffer is None else momentum * buffer + (1 - group["dampening"]) * grad
-                self.state[param]["momentum_buffer"] = buffer
-                grad = grad + momentum * buffer if group["nesterov"] else buffer
-            param.sub_(group["lr"] * grad)
+            buffer = self.state[param].get("momentum_buffer") if momentum != 0 else None
+            for made in record_step("sgd", param, grad, [] if buffer is None else [buffer], group, False, numbers):
+                self.state[param]["momentum_buffer"] = made
 
 
 def _step_with_buffers(params, grads, buffers, options):

@@ -6,6 +6,7 @@ import math
 from copy import deepcopy
 
 import gradus
+from gradus import _C
 from gradus.nn import Module
 from gradus.nn.modules.batchnorm import _BatchNorm
 from gradus.optim.lr_scheduler._base import LRScheduler, per_group
@@ -24,7 +25,7 @@ def get_ema_avg_fn(decay=0.999):
 
     @gradus.no_grad()
     def ema_update(ema_param, current_param, num_averaged):
-        return decay * ema_param + (1 - decay) * current_param
+        return _C._averaged_parameter(ema_param, current_param, decay, None)
 
     return ema_update
 
@@ -34,7 +35,7 @@ def get_swa_avg_fn():
 
     @gradus.no_grad()
     def swa_update(averaged_param, current_param, num_averaged):
-        return averaged_param + (current_param - averaged_param) / (num_averaged + 1)
+        return _C._averaged_parameter(averaged_param, current_param, 0.0, gradus.as_tensor(num_averaged))
 
     return swa_update
 
@@ -53,7 +54,7 @@ def get_ema_multi_avg_fn(decay=0.999):
             if _is_inexact(averaged):
                 averaged.lerp_(current, 1 - decay)
             else:
-                averaged.copy_(averaged * decay + current * (1 - decay))
+                averaged.copy_(_C._averaged_parameter(averaged, current, decay, None))
 
     return ema_update
 
@@ -67,7 +68,7 @@ def get_swa_multi_avg_fn():
             if _is_inexact(averaged):
                 averaged.lerp_(current, (1 / (num_averaged + 1)).to(averaged.dtype) if isinstance(num_averaged, gradus.Tensor) else 1 / (num_averaged + 1))
             else:
-                averaged.add_(((current - averaged) / (num_averaged + 1)).to(averaged.dtype))
+                averaged.copy_(_C._averaged_parameter(averaged, current, 0.0, gradus.as_tensor(num_averaged)))
 
     return swa_update
 

@@ -2,8 +2,10 @@
 from __future__ import annotations
 
 import inspect
+import math
 
 import gradus
+from gradus import _C
 
 _BLOCK = 128
 _CHUNK = 1 << 24  # elements of a mask that are evaluated at a time
@@ -83,7 +85,7 @@ def _mask_rows(mod_fn, batch, heads, first, past, keys, device):
     if given == 4:
         return call_mod(mod_fn, *indices).to(gradus.bool)
     score = call_mod(mod_fn, *indices, score=gradus.zeros(batch, heads, past - first, keys, device=device))
-    return gradus.isneginf(score).logical_not()
+    return score != -math.inf
 
 
 def _positional(function):
@@ -99,12 +101,6 @@ def _ordered(dense):
     """How many blocks of each row are set, and their columns in front of those that are not."""
     dense = dense.to(gradus.int32)
     return dense.sum(-1, dtype=gradus.int32), gradus.argsort(dense, dim=-1, descending=True, stable=True).to(gradus.int32)
-
-
-def _dense(counts, indices):
-    """The inverse of _ordered."""
-    places = gradus.arange(indices.shape[-1], dtype=gradus.int32, device=indices.device)
-    return gradus.zeros_like(indices, dtype=gradus.int32).scatter_(-1, indices.to(gradus.int64), (places < counts.unsqueeze(-1)).to(gradus.int32))
 
 
 def create_block_mask(mask_mod, B, H, Q_LEN, KV_LEN, device=None, BLOCK_SIZE=_BLOCK, _compile=False, separate_full_blocks=True, compute_dq_write_order=False,
@@ -124,9 +120,8 @@ def create_block_mask(mask_mod, B, H, Q_LEN, KV_LEN, device=None, BLOCK_SIZE=_BL
         blocks = pad.view(batch, heads, pad.shape[2] // rows, rows, pad.shape[3] // columns, columns)
         counts.append(blocks.sum(dim=(3, 5)))
     count = gradus.cat(counts, 2)
-    full = count == rows * columns
-    partial = (count > 0) & ~full if separate_full_blocks else count > 0
-    full_blocks = _ordered(full) if separate_full_blocks else (None, None)
+    partial, full = _C._blocks_by_count(count, rows * columns) if separate_full_blocks else (count > 0, None)
+    full_blocks = (None, None) if full is None else _ordered(full)
     return BlockMask.from_kv_blocks(*_ordered(partial), *full_blocks, BLOCK_SIZE=(rows, columns), mask_mod=mask_mod, seq_lengths=(Q_LEN, KV_LEN))
 
 
@@ -166,9 +161,9 @@ class BlockMask:
         seq_lengths = (kv_indices.shape[-2] * size[0], kv_indices.shape[-1] * size[1]) if seq_lengths is None else seq_lengths
         by_column = [None] * 4
         if compute_q_blocks:
-            by_column[:2] = _ordered(_dense(kv_num_blocks, kv_indices).transpose(-2, -1))
+            by_column[:2] = _ordered(_C._dense_blocks(kv_num_blocks, kv_indices).transpose(-2, -1))
             if full_kv_num_blocks is not None:
-                by_column[2:] = _ordered(_dense(full_kv_num_blocks, full_kv_indices).transpose(-2, -1))
+                by_column[2:] = _ordered(_C._dense_blocks(full_kv_num_blocks, full_kv_indices).transpose(-2, -1))
         return cls(seq_lengths, kv_num_blocks, kv_indices, full_kv_num_blocks, full_kv_indices, *by_column, BLOCK_SIZE=size,
                    mask_mod=noop_mask if mask_mod is None else mask_mod, dq_write_order=dq_write_order, dq_write_order_full=dq_write_order_full,
                    dq_kv_order=dq_kv_order)
@@ -202,8 +197,7 @@ class BlockMask:
 
     def to_dense(self):
         """1 for each block that is computed: (B, H, rows, columns)."""
-        dense = _dense(self.kv_num_blocks, self.kv_indices)
-        return dense if self.full_kv_num_blocks is None else dense | _dense(self.full_kv_num_blocks, self.full_kv_indices)
+        return _C._dense_blocks(*self._tensors()[:4])
 
     def __getitem__(self, index):
         index = index if isinstance(index, tuple) else (index,)
@@ -217,7 +211,7 @@ class BlockMask:
         rows, columns = _ceil_div(new_q_len, self.BLOCK_SIZE[0]), _ceil_div(new_kv_len, self.BLOCK_SIZE[1])
 
         def cropped(counts, indices):
-            dense = _dense(counts, indices)[..., :rows, :columns]
+            dense = _C._dense_blocks(counts, indices)[..., :rows, :columns]
             return _ordered(gradus.nn.functional.pad(dense, (0, columns - dense.shape[-1], 0, rows - dense.shape[-2])))
         full = (None, None) if self.full_kv_indices is None else cropped(self.full_kv_num_blocks, self.full_kv_indices)
         return BlockMask.from_kv_blocks(*cropped(self.kv_num_blocks, self.kv_indices), *full, BLOCK_SIZE=self.BLOCK_SIZE, mask_mod=self.mask_mod,

@@ -102,12 +102,8 @@ def _attend(parts, batches, heads, rows, slices):
     mask = None if parts.mask_mod is None else call_mod(parts.mask_mod, *indices).to(gradus.bool)
     if parts.score_mod is None:
         return _C.nn._attention(query, key, value, None, mask, None, 0.0, False, parts.scale, query.size(-1) == value.size(-1))
-    score = call_mod(parts.score_mod, *indices, score=((query @ key.transpose(-2, -1)) * parts.scale).to(_lse_dtype(query)))
-    if mask is not None:
-        score = gradus.where(mask, score, -math.inf)
-    lse = score.logsumexp(-1)
-    weights = gradus.exp(score - gradus.where(lse == -math.inf, 0, lse).unsqueeze(-1))
-    return weights.to(value.dtype) @ value, lse
+    score = call_mod(parts.score_mod, *indices, score=_C.nn._attention_scores(query, key, None, None, False, parts.scale).to(_lse_dtype(query)))
+    return _C._attention_of_scores(score, mask, value)
 
 
 def _lse_dtype(query):

@@ -93,10 +93,7 @@ def _attend(q, k, v, mask, dropout_p, is_causal, need_weights):
     """Output and weights (None unless they are needed) of heads (batch, heads, length, width)."""
     if not need_weights:
         return _nn.scaled_dot_product_attention(q, k, v, mask, dropout_p, is_causal), None
-    scores = (q * math.sqrt(1.0 / q.size(-1))) @ k.transpose(-2, -1)
-    weights = (scores if mask is None else scores + mask).softmax(-1)
-    weights = _nn.dropout(weights, dropout_p) if dropout_p > 0.0 else weights
-    return weights @ v, weights
+    return _C._attention_of_heads(q, k, v, mask, dropout_p, math.sqrt(1.0 / q.size(-1)))
 
 
 def _static(x, batch, heads, width, name):

@@ -8,7 +8,7 @@ import warnings
 
 from gradus import _C
 
-from ._reduction import checked_reduction, named_reduction, reduced
+from ._reduction import checked_reduction, named_reduction
 
 __all__ = ["binary_cross_entropy", "binary_cross_entropy_with_logits", "cross_entropy", "huber_loss", "kl_div", "l1_loss", "linear_cross_entropy", "mse_loss",
            "nll_loss", "smooth_l1_loss"]
@@ -22,17 +22,6 @@ def _warn_of_broadcast(input, target):
                       "incorrect results due to broadcasting. Please ensure they have the same size.", stacklevel=3)
 
 
-def _weighted(loss, input, weight):
-    if weight.size() != input.size():
-        raise ValueError("Weights and input must have the same size.")
-    return loss * weight
-
-
-def _checked_weighted_reduction(reduction):
-    if reduction not in ("none", "mean", "sum"):
-        raise ValueError(f"Invalid reduction mode: {reduction}. Expected one of 'none', 'mean', 'sum'.")
-
-
 def mse_loss(input, target, size_average=None, reduce=None, reduction="mean", weight=None):
     """(input - target)^2, reduced. weight: factors of the same shape; the mean is then the weighted one.
 
@@ -43,7 +32,7 @@ def mse_loss(input, target, size_average=None, reduce=None, reduction="mean", we
     reduction = named_reduction(size_average, reduce, reduction)
     if weight is None:
         return _nn.mse_loss(input, target, reduction)
-    return _weighted_mean(_nn.mse_loss, input, target, reduction, weight)
+    return _C._weighted_loss(input, target, weight, "mse", reduction, 0.0)
 
 
 def l1_loss(input, target, size_average=None, reduce=None, reduction="mean", weight=None):
@@ -52,13 +41,7 @@ def l1_loss(input, target, size_average=None, reduce=None, reduction="mean", wei
     reduction = named_reduction(size_average, reduce, reduction)
     if weight is None:
         return _nn.l1_loss(input, target, reduction)
-    return _weighted_mean(_nn.l1_loss, input, target, reduction, weight)
-
-
-def _weighted_mean(operator, input, target, reduction, weight):
-    loss = _weighted(operator(input, target, "none"), input, weight)
-    _checked_weighted_reduction(reduction)
-    return loss.sum() / weight.sum() if reduction == "mean" else reduced(loss, reduction)
+    return _C._weighted_loss(input, target, weight, "l1", reduction, 0.0)
 
 
 def smooth_l1_loss(input, target, size_average=None, reduce=None, reduction="mean", beta=1.0):
@@ -75,9 +58,7 @@ def huber_loss(input, target, reduction="mean", delta=1.0, weight=None):
     _warn_of_broadcast(input, target)
     if weight is None:
         return _nn.huber_loss(input, target, named_reduction(None, None, reduction), delta)
-    loss = _weighted(_nn.huber_loss(input, target, "none", delta), input, weight)
-    _checked_weighted_reduction(reduction)
-    return reduced(loss, reduction)
+    return _C._weighted_loss(input, target, weight, "huber", reduction, delta)
 
 
 def kl_div(input, target, size_average=None, reduce=None, reduction="mean", log_target=False):

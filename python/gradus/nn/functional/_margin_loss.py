@@ -1,11 +1,10 @@
 """Losses that are 0 where an answer is right by a margin, and their like for similarities. Reductions as in loss.py."""
 from __future__ import annotations
 
-import gradus
 from gradus import _C
 from gradus._C.nn import pairwise_distance
 
-from ._reduction import checked_reduction, named_reduction, reduced
+from ._reduction import checked_reduction, named_reduction
 
 __all__ = ["cosine_embedding_loss", "hinge_embedding_loss", "margin_ranking_loss", "multi_margin_loss", "multilabel_margin_loss",
            "multilabel_soft_margin_loss", "soft_margin_loss", "triplet_margin_loss", "triplet_margin_with_distance_loss"]
@@ -79,6 +78,4 @@ def triplet_margin_with_distance_loss(anchor, positive, negative, *, distance_fu
                            f"{anchor.dim()}D, positive {positive.dim()}D, and negative {negative.dim()}D inputs")
     distance = pairwise_distance if distance_function is None else distance_function
     near, far = distance(anchor, positive), distance(anchor, negative)
-    if swap:
-        far = gradus.minimum(far, distance(positive, negative))
-    return reduced((margin + near - far).clamp_min(0), reduction)
+    return _C._triplet_margin(near, far, distance(positive, negative) if swap else None, margin, reduction)

@@ -31,10 +31,3 @@ def checked_reduction(size_average, reduce, reduction):
     if reduction not in ("none", "mean", "sum"):
         raise ValueError(f"{reduction} is not a valid value for reduction")
     return reduction
-
-
-def reduced(loss, reduction):
-    """loss, its mean or its sum."""
-    if reduction == "mean":
-        return loss.mean()
-    return loss.sum() if reduction == "sum" else loss

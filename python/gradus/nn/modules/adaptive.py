@@ -4,9 +4,8 @@ from __future__ import annotations
 from collections import namedtuple
 from collections.abc import Sequence
 
-import gradus
+from gradus import _C
 
-from .. import functional as F
 from .container import ModuleList, Sequential
 from .linear import Linear
 from .module import Module
@@ -74,26 +73,25 @@ class AdaptiveLogSoftmaxWithLoss(Module):
         return _ASMoutput(output, (-output).mean())
 
     def _log_prob_of(self, input, target):
-        if ((target < 0) | (target >= self.n_classes)).any():
-            raise RuntimeError(f"Target values should be in [0, {self.n_classes - 1}], but values in range [{target.min().item()}, "
-                               f"{target.max().item()}] were found. ")
+        if target.numel() > 0:
+            least, largest = (bound.item() for bound in target.aminmax())
+            if least < 0 or largest >= self.n_classes:
+                raise RuntimeError(f"Target values should be in [0, {self.n_classes - 1}], but values in range [{least}, {largest}] were found. ")
         place = target.clone()  # of its class, or its cluster, in the head
-        tails = gradus.zeros_like(target, dtype=input.dtype)
+        tails = []
         for i, (low, high) in enumerate(self._clusters()):
-            rows = ((target >= low) & (target < high)).nonzero().squeeze(1)
+            rows = _C._class_rows(target, low, high)
             if rows.numel() > 0:
                 place.index_fill_(0, rows, self.shortlist_size + i)
-                scores = F.log_softmax(self.tail[i](input.index_select(0, rows)), dim=1)
-                tails = tails.index_add(0, rows, scores.gather(1, (target[rows] - low).unsqueeze(1)).squeeze(1))
-        return tails + F.log_softmax(self.head(input), dim=1).gather(1, place.unsqueeze(1)).squeeze(1)
+                tails.append((rows, _C._log_softmax_at(self.tail[i](input.index_select(0, rows)), target[rows], low)))
+        result = _C._log_softmax_at(self.head(input), place, 0)
+        for rows, tail in tails:
+            result = result.index_add(0, rows, tail)
+        return result
 
     def log_prob(self, input):
         """Logarithms of the probabilities of all classes: (N, in_features) gives (N, n_classes)."""
-        head = F.log_softmax(self.head(input), dim=1)
-        parts = [head[:, :self.shortlist_size]]
-        for i, cluster in enumerate(self.tail):
-            parts.append(F.log_softmax(cluster(input), dim=1) + head[:, self.shortlist_size + i].unsqueeze(1))
-        return gradus.cat(parts, dim=1)
+        return _C._adaptive_log_prob(self.head(input), [cluster(input) for cluster in self.tail], self.shortlist_size)
 
     def predict(self, input):
         """The most probable class of each row of (N, in_features)."""

@@ -137,7 +137,7 @@ def _causal(mask, is_causal):
         return bool(is_causal)
     if mask.dim() != 2 or mask.size(0) != mask.size(1) or not mask.is_floating_point():
         return False
-    return bool((mask == Transformer.generate_square_subsequent_mask(mask.size(0), mask.device, mask.dtype)).all())
+    return mask.equal(Transformer.generate_square_subsequent_mask(mask.size(0), mask.device, mask.dtype))
 
 
 def _why_not_nested(layer):
