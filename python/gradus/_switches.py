@@ -34,7 +34,7 @@ def use_deterministic_algorithms(mode, *, warn_only=False):
 
 
 def are_deterministic_algorithms_enabled():
-    """What use_deterministic_algorithms has set."""
+    """Returns what use_deterministic_algorithms has set."""
     return _debug_mode > 0
 
 
@@ -74,7 +74,7 @@ def set_float32_matmul_precision(precision):
 
 
 def get_float32_matmul_precision():
-    """What set_float32_matmul_precision has set; "highest" before.
+    """Returns what set_float32_matmul_precision has set; "highest" by default.
 
     >>> get_float32_matmul_precision()
     'highest'
@@ -89,7 +89,7 @@ def set_warn_always(b, /):
 
 
 def is_warn_always_enabled():
-    """What set_warn_always has set."""
+    """Returns what set_warn_always has set."""
     return _warn_always
 
 

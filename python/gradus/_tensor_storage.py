@@ -12,7 +12,7 @@ _FORMS = """ * ()
  * (torch.Storage source, int storage_offset, tuple of ints size, tuple of ints stride = ())
  * (Tensor source)
  * (Tensor source, int storage_offset, tuple of ints size, tuple of ints stride = ())"""
-# By the names that the casts of storages have.
+# The keys are the names of the methods that cast storages.
 CASTS = {"double": "float64", "float": "float32", "half": "float16", "bfloat16": "bfloat16", "long": "int64", "int": "int32", "short": "int16",
          "char": "int8", "byte": "uint8", "bool": "bool", "complex_double": "complex128", "complex_float": "complex64",
          "float8_e5m2": "float8_e5m2", "float8_e4m3fn": "float8_e4m3fn"}
@@ -38,7 +38,7 @@ def set_(self, source=_ABSENT, storage_offset=None, size=None, stride=None):
     >>> torch.empty(0).set_(torch.arange(4.), 1, (3,))
     tensor([1., 2., 3.])
     """
-    with _C.DisableTorchFunctionSubclass():  # no class takes set_ over, as in PyTorch
+    with _C.DisableTorchFunctionSubclass():  # as in PyTorch, no class may override set_
         storage, place = _source_of(self, source, storage_offset, size, stride)
         if _C.is_grad_enabled() and (self.requires_grad or isinstance(source, Tensor) and source.requires_grad):
             raise RuntimeError("a leaf Variable that requires grad is being used in an in-place operation." if self.requires_grad and self.is_leaf

@@ -37,7 +37,7 @@ def _entries(repo_or_dir, source):
     path = os.path.join(folder, "hubconf.py")
     spec = importlib.util.spec_from_file_location("hubconf", path)
     module = importlib.util.module_from_spec(spec)
-    sys.path.insert(0, folder)  # A hubconf imports its neighbours.
+    sys.path.insert(0, folder)  # A hubconf imports modules beside it.
     try:
         spec.loader.exec_module(module)
     finally:

@@ -167,7 +167,7 @@ class Attribute:
 
 
 def isinstance(obj, target_type):
-    """As the built-in, for plain classes and tuples of them."""
+    """The built-in isinstance, for classes and tuples of classes."""
     return builtins.isinstance(obj, target_type)
 
 

@@ -209,7 +209,7 @@ def is_tensor_method_or_property(func):
     return func in get_overridable_functions()[gradus.Tensor] or func.__name__ == "__get__"
 
 
-# Functions that never ask: those of the library's state, files and types, and those that make tensors of other objects.
+# Functions that do not look for __torch_function__: state of the library, files, types, and functions that make tensors of other objects.
 _IGNORED = ("are_deterministic_algorithms_enabled", "compile", "from_dlpack", "from_numpy", "get_default_device", "get_default_dtype", "get_num_interop_threads",
             "get_num_threads", "get_printoptions", "get_rng_state", "is_anomaly_enabled", "is_autocast_enabled", "is_deterministic_algorithms_warn_only_enabled",
             "is_grad_enabled", "is_inference_mode_enabled", "is_storage", "is_tensor", "load", "manual_seed", "promote_types", "result_type", "save", "seed",

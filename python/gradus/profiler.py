@@ -17,13 +17,13 @@ __all__ = ["ProfilerAction", "ProfilerActivity", "kineto_available", "profile", 
 
 
 class ProfilerActivity(Enum):
-    """What is recorded; there is the cpu alone."""
+    """The kinds of activity that are recorded: those of the CPU alone."""
 
     CPU, XPU, MTIA, CUDA, HPU, PrivateUse1 = range(6)
 
 
 class ProfilerAction(Enum):
-    """What a schedule says of a step."""
+    """The action of a schedule for a step."""
 
     NONE, WARMUP, RECORD, RECORD_AND_SAVE = range(4)
 
@@ -102,7 +102,7 @@ class _Average:
 
 
 class _Events(list):
-    """What was recorded."""
+    """The events that were recorded."""
 
     def table(self, sort_by=None, row_limit=100, max_src_column_width=75, max_name_column_width=55, max_shapes_column_width=80, header=None, top_level_events_only=False):
         """The events, or averages, as text; those with the largest `sort_by` first."""

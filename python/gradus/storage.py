@@ -342,7 +342,7 @@ def _rebuild_typed_storage(untyped, dtype):
 
 
 class _LegacyStorageMeta(type):
-    """Of FloatStorage and its like: they make objects of TypedStorage, and have those of their dtype as instances."""
+    """The metaclass of FloatStorage and similar classes, which make objects of TypedStorage and have those of their dtype as instances."""
 
     dtype = None
 

@@ -120,7 +120,7 @@ class ArchiveReader:
             raise RuntimeError("PytorchStreamReader failed locating file data.pkl: file not found")
         self._folder = folders[0]
         self._mapping = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_COPY) if mapped else None
-        self._left = self._size  # Records that lie in one another would add up to more than the file.
+        self._left = self._size  # Overlapping records would add up to more than the size of the file.
 
     @property
     def is_mapped(self):
@@ -160,7 +160,7 @@ class ArchiveReader:
                 if count == 0:
                     raise EOFError(f"{name} ends early")
                 done += count
-            record.read(1)  # At its end a record is compared with its sum.
+            record.read(1)  # At the end of a record its checksum is compared.
 
     def mapped(self, name):
         """A record as a part of the mapping; its sum is not checked."""

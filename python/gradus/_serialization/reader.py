@@ -80,7 +80,7 @@ def load(f, map_location=None, pickle_module=None, *, weights_only=None, mmap=No
 
 
 def _decide(weights_only, pickle_module):
-    """What the argument says, or its default, under PyTorch's environment variables."""
+    """Returns the argument or its default, which PyTorch's environment variables may change."""
     forced, opened = (os.environ.get(f"TORCH_FORCE_{name}_LOAD", "0").lower() in _TRUE for name in ("WEIGHTS_ONLY", "NO_WEIGHTS_ONLY"))
     if forced and opened:
         raise RuntimeError("Only one of `TORCH_FORCE_WEIGHTS_ONLY_LOAD` or `TORCH_FORCE_NO_WEIGHTS_ONLY_LOAD` should be set, but both were set.")
@@ -187,7 +187,7 @@ class _Storages:
         self._typed = {}
 
     def of_any_kind(self, reference):
-        """As a call, in a pickle that may name any class: files of old refer to classes of modules in this way too."""
+        """Loads a reference that is written as a call, in a pickle that may name any class: old files refer to classes of modules in this way, too."""
         if isinstance(reference, tuple) and len(reference) > 1 and reference[0] == "module":
             return reference[1]
         return self(reference)

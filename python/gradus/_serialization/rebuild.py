@@ -9,7 +9,7 @@ _MAX = 2**63 - 1
 
 
 class StorageKind:
-    """What the class of a storage stands for in a file: the dtype by which it counts, or None for bytes."""
+    """Returns the dtype in whose elements a storage class of a file counts, or None if it counts bytes."""
 
     __slots__ = ("dtype",)
 
@@ -187,7 +187,7 @@ def rebuild_from_type(function, kind, args, state):
 
 
 def rebuild_from_any_type(function, kind, args, state):
-    """The same for a file that may name any class: the class's own ``__setstate__`` is called."""
+    """Sets the state of an object from a file that may name any class, by the class's own ``__setstate__``."""
     tensor = function(*args)
     if type(tensor) is not kind:
         tensor = tensor.as_subclass(kind)

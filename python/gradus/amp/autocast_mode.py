@@ -9,7 +9,7 @@ from gradus import _C
 __all__ = ["autocast", "autocast_decorator", "custom_bwd", "custom_fwd", "get_autocast_dtype", "is_autocast_available", "is_autocast_enabled", "set_autocast_dtype",
            "set_autocast_enabled"]
 
-# Of devices that are absent the settings are kept, and mean nothing.
+# Settings of absent devices are kept and have no effect.
 _enabled = dict.fromkeys(("cuda", "mps", "xpu"), False)
 _dtypes = dict.fromkeys(_enabled, gradus.float16)
 

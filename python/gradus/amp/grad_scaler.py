@@ -61,7 +61,7 @@ class GradScaler:
         if backoff_factor >= 1.0:
             raise AssertionError("The backoff factor must be < 1.0.")
         self._init_scale = init_scale
-        self._scale = None  # Made when a loss is scaled.
+        self._scale = None  # Made when the first loss is scaled.
         self._growth_factor = growth_factor
         self._backoff_factor = backoff_factor
         self._growth_interval = growth_interval
@@ -162,19 +162,19 @@ class GradScaler:
         return self._init_scale if self._scale is None else self._scale.item()
 
     def get_growth_factor(self):
-        """What the scale grows by."""
+        """Returns the factor by which the scale grows."""
         return self._growth_factor
 
     def set_growth_factor(self, new_factor):
-        """Set what the scale grows by."""
+        """Set the factor by which the scale grows."""
         self._growth_factor = new_factor
 
     def get_backoff_factor(self):
-        """What the scale shrinks by."""
+        """Returns the factor by which the scale shrinks."""
         return self._backoff_factor
 
     def set_backoff_factor(self, new_factor):
-        """Set what the scale shrinks by."""
+        """Set the factor by which the scale shrinks."""
         self._backoff_factor = new_factor
 
     def get_growth_interval(self):

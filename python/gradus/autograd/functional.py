@@ -177,7 +177,7 @@ class _Call:
         return v
 
     def gradients(self, outputs, grad_outputs, create_graph):
-        """Of the outputs with respect to the inputs; zeros where there are none, which strict refuses."""
+        """Returns the gradients of the outputs with respect to the inputs; zeros for an input that has none, which `strict` refuses."""
         needing = [i for i, y in enumerate(outputs) if y.requires_grad]
         if not needing:
             return tuple(gradus.zeros_like(x) for x in self.inputs)

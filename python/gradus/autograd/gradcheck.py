@@ -162,7 +162,7 @@ def _check_backward(func, inputs, eps, atol, rtol, nondet_tol):
     outputs = [(at, y) for at, y in enumerate(results) if _is_checked(y)]
     if not outputs:
         _check_constant(func, inputs, results, checked, eps)
-    # All of them before an input is written: the graph notices that.
+    # All analytical Jacobians come first: the graph refuses to run after an input was written.
     analytical = [_analytical(y, checked) for _, y in outputs]
     for (_, y), jacobians in zip(outputs, analytical):
         for again, first in zip(_analytical(y, checked), jacobians):

@@ -73,7 +73,7 @@ _debug_level = DebugLevel.OFF
 
 
 class Work:
-    """What a call with async_op gives: it is done already."""
+    """The result of a call with async_op: the work is done already."""
 
     def __init__(self, result=None):
         self._result = result
@@ -219,7 +219,7 @@ class group(metaclass=_Members):
 
 
 class GroupMember(metaclass=_Members):
-    """As group; and what new_group gives a process that does not belong to the group."""
+    """As `group`; also the result of new_group in a process that does not belong to the group."""
 
     NON_GROUP_MEMBER = -100
 
@@ -263,7 +263,7 @@ def get_pg_count():
 
 
 def get_debug_level():
-    """What was set, or OFF."""
+    """Returns the debug level that was set, or OFF."""
     return _debug_level
 
 

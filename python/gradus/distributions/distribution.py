@@ -18,7 +18,7 @@ class Distribution:
     has_rsample = False
     has_enumerate_support = False
     _validate_args = __debug__
-    _batched = None  # name of a parameter, or of a distribution it is made of -> how many dimensions it has behind the batch. `expand` expands these
+    _batched = None  # name of a parameter or inner distribution -> number of its dimensions after the batch. `expand` expands these
     _shared = ()  # names of what an expanded distribution shares with this one
 
     @staticmethod
@@ -94,7 +94,7 @@ class Distribution:
         return gradus.Size(tuple(sample_shape) + tuple(self._batch_shape) + tuple(self._event_shape))
 
     def expand(self, batch_shape, _instance=None):
-        """The same distribution for a larger batch, whose parameters are expanded views. `_instance` is the new object, if a subclass has made one."""
+        """Returns the distribution for a larger batch, with parameters that are expanded views. `_instance` is the new object, if a subclass has made one."""
         if self._batched is None:
             raise NotImplementedError
         owner = next(cls for cls in type(self).__mro__ if "_batched" in vars(cls))
@@ -197,7 +197,7 @@ class Distribution:
 
 
 class _WithProbs:
-    """Of distributions with one of the parameters `probs` and `logits`: the other follows. `_binary`: logits are log odds."""
+    """A base of distributions that are given `probs` or `logits`, from which the other follows. `_binary`: logits are log odds."""
 
     _binary = True
 
@@ -205,6 +205,15 @@ class _WithProbs:
     def _check_one_given(probs, logits):
         if (probs is None) == (logits is None):
             raise ValueError("Either `probs` or `logits` must be specified, but not both.")
+
+    def _set_given(self, probs, logits, **others):
+        """Sets the one of `probs` and `logits` that is given, and other parameters by their names, broadcast to one shape, which it returns."""
+        self._check_one_given(probs, logits)
+        name, given = ("logits", logits) if probs is None else ("probs", probs)
+        *values, self._given = gradus.distributions.utils.broadcast_all(*others.values(), given)
+        for key, value in zip((*others, name), (*values, self._given)):
+            setattr(self, key, value)
+        return self._given.size()
 
     @lazy_property
     def logits(self):

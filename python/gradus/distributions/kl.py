@@ -37,7 +37,7 @@ from gradus.nn.functional import softplus
 __all__ = ["kl_divergence", "register_kl"]
 
 _KL_REGISTRY = {}  # a pair of classes -> the function
-_KL_MEMOIZE = {}  # the same for classes that were asked for, subclasses among them; NotImplemented: there is none
+_KL_MEMOIZE = {}  # a pair of classes that was looked up, which may be subclasses -> its function; NotImplemented: there is none
 
 # ---- Finding the function ---------------------------------------------------------------------------------------------------
 

@@ -36,7 +36,7 @@ def _precision_to_scale_tril(precision):
 
 
 class _OfMatrix(Distribution):
-    """Of distributions with one of three matrices for a parameter, from which the others follow."""
+    """A base of distributions that are given one of three matrices, from which the others follow."""
 
     _matrices = ("scale_tril", "covariance_matrix", "precision_matrix")
 

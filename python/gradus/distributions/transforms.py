@@ -53,13 +53,13 @@ class Transform:
         raise NotImplementedError
 
     def _arguments(self):
-        """What __init__ of this class takes besides cache_size."""
+        """Returns the arguments of this class's __init__ besides cache_size."""
         if type(self).__init__ is Transform.__init__:
             return ()
         raise NotImplementedError(f"{type(self)}.with_cache is not implemented")
 
     def with_cache(self, cache_size=1):
-        """The same transform with another cache."""
+        """Returns the transform with a cache of another size."""
         return self if self._cache_size == cache_size else type(self)(*self._arguments(), cache_size=cache_size)
 
     def __eq__(self, other):
@@ -490,7 +490,7 @@ class PowerTransform(Transform):
 
     @lazy_property
     def sign(self):
-        """That of the exponent."""
+        """Returns the sign of the exponent."""
         return self.exponent.sign()
 
     def __eq__(self, other):

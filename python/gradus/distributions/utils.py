@@ -1,4 +1,4 @@
-"""What distributions share: broadcasting of parameters, probabilities and logits, properties computed once, triangles as vectors."""
+"""Functions that distributions share: broadcasting of parameters, probabilities and logits, properties that are computed once, triangles as vectors."""
 from functools import update_wrapper
 
 import gradus

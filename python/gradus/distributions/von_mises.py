@@ -78,6 +78,6 @@ class VonMises(Distribution):
                 f = (1 + r * z) / (r + z)
                 c = kappa * (r - f)
                 accepted = (c * (2 - c) - u2 > 0) | ((c / u2).log() + 1 - c >= 0)
-                angles = gradus.where(accepted, (u3 - 0.5).sign() * f.acos(), angles)  # later ones replace those of earlier rounds, as in PyTorch
+                angles = gradus.where(accepted, (u3 - 0.5).sign() * f.acos(), angles)  # accepted numbers of later rounds replace those of earlier ones, as in PyTorch
                 done = done | accepted
             return ((angles + math.pi + self.loc.to(gradus.float64)) % (2 * math.pi) - math.pi).to(self.loc.dtype)

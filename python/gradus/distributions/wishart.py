@@ -129,7 +129,7 @@ class Wishart(_OfMatrix, ExponentialFamily):
     def rsample(self, sample_shape=gradus.Size(), max_try_correction=None):
         tries = 10 if max_try_correction is None else max_try_correction
         sample = self._bartlett_sampling(gradus.Size(sample_shape))
-        again = self._any_of_batch(self.support.check(sample))  # PyTorch draws these once more: so the numbers are the same
+        again = self._any_of_batch(self.support.check(sample))  # PyTorch draws these once more; without this the later numbers would differ
         for _ in range(tries):
             if not again.any():
                 break

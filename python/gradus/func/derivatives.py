@@ -20,7 +20,7 @@ class _Recording:
     """The inputs of a function whose gradients are asked for."""
 
     def __init__(self, values):
-        self.outside = _C.is_grad_enabled()  # whether the caller records, too
+        self.outside = _C.is_grad_enabled()  # True if the caller records, too
         self.batched = _C._batch_size() >= 0
         leaves, self.spec = tree_flatten(values)
         for value in leaves:
@@ -52,7 +52,7 @@ class _Recording:
         return len(own) < len(self.leaves) or any(not any(leaf is one for one in own) for leaf in leaves_of([*outputs, *_tangents(outputs)]))
 
     def result(self, tree, keep):
-        """What the caller gets: tensors without the history of this recording, unless the caller's is behind it."""
+        """Returns the tensors for the caller, without the history of this recording unless the caller records, too."""
         return tree if keep else tree_map(_without_history, tree)
 
     def gradients(self, outputs, vectors, retain_graph, keep):

@@ -13,7 +13,7 @@ _NOTES = "For more details, please see https://pytorch.org/docs/main/notes/exten
 
 
 class VmapInfo(NamedTuple):
-    """What a vmap staticmethod is told of the vmap that it runs in."""
+    """The description of the current vmap that a vmap staticmethod gets."""
 
     batch_size: int
     randomness: str

@@ -56,7 +56,7 @@ def _extreme(func, t, *args, **kwargs):
 
 
 def _raw(func, *args, **kwargs):
-    """What does not depend on the mask."""
+    """Functions whose result does not depend on the mask."""
     return func(*args, **kwargs)
 
 
@@ -127,7 +127,7 @@ def _dropout(func, t, *args, **kwargs):
 
 
 def _where(func, *args, **kwargs):
-    """Of each element the mask of the tensor that it is from; all elements of a plain tensor or number count."""
+    """Each element of the result has the mask of the tensor that it comes from; elements of tensors without a mask and numbers count."""
     if len(args) + len(kwargs) != 3:
         raise ValueError(f"__torch_function__, torch.where: len(args) must be 3 but got {len(args) + len(kwargs)}")
     condition, t, other = *args, *(kwargs[name] for name in ("condition", "self", "input", "other") if name in kwargs)

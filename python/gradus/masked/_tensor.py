@@ -183,7 +183,7 @@ def masked_tensor(data, mask, requires_grad=False):
 
 
 def as_masked_tensor(data, mask):
-    """As masked_tensor, with the history of data, whose gradient is masked.
+    """masked_tensor with the history of `data`, whose gradient is masked.
 
     >>> x = gradus.tensor([1.0, 2.0], requires_grad=True)
     >>> (gradus.masked.as_masked_tensor(x, gradus.tensor([True, False])) * 3).sum().backward()

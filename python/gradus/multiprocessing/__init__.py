@@ -34,7 +34,7 @@ __all__ = ["set_sharing_strategy", "get_sharing_strategy", "get_all_sharing_stra
 
 _STRATEGIES = {"file_descriptor", "file_system"}
 _strategy = "file_descriptor"
-_swept = None  # The process that removes what is left of names at its end.
+_swept = None  # The process that removes remaining names of shared memory when it ends.
 
 
 def get_all_sharing_strategies():
@@ -74,7 +74,7 @@ def _sweep(prefix):
         try:
             os.unlink(path)
         except FileNotFoundError:
-            pass  # its last user has just removed it
+            pass  # its last user removed it in the meantime
 
 
 init_reductions()

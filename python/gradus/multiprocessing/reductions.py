@@ -66,8 +66,8 @@ def _rebuild_tensor(kind, storage, offset, size, stride, dtype, requires_grad):
 
 # ---- Through a pipe of one's own --------------------------------------------------------------------------------------------------------------
 
-_AT_ONCE = 200  # The system passes at most 253 descriptors with a message.
-_message = threading.local()  # storages: what is sent by descriptors; descriptors: what was received.
+_AT_ONCE = 200  # Linux passes at most 253 descriptors with a message.
+_message = threading.local()  # storages: storages that are sent by descriptors; descriptors: those that were received.
 
 
 class _Passed:

@@ -45,7 +45,7 @@ def _run(fn, index, args, error_file):
     try:
         fn(index, *args)
     except KeyboardInterrupt:
-        pass  # The parent has been interrupted, too.
+        pass  # The parent is interrupted, too, and reports it.
     except Exception:
         with open(error_file, "wb") as file:
             pickle.dump(traceback.format_exc(), file)

@@ -96,7 +96,7 @@ def _joined(sequences, like, ragged_idx=None):
 
 
 def _compact(jagged):
-    """The same lengths with no rows between the sequences."""
+    """Returns the lengths without rows between the sequences."""
     return jagged if jagged.lengths is None else Jagged(gradus.nn.functional.pad(jagged.lengths.cumsum(0), (1, 0)))
 
 
@@ -108,7 +108,7 @@ def _padded(nt, padding, length=None):
     values = nt.movedim(ragged - 1, 0)
     exact = float(padding) == padding or padding != padding
     padded = _C._jagged_to_padded_dense_forward(values, [nt._jagged.offsets], [length], float(padding) if exact else 0.0)
-    if not exact:  # an integer that no float64 is
+    if not exact:  # an integer that float64 cannot represent
         inside = gradus.arange(length, device=nt.device) < nt._jagged.offsets.diff().unsqueeze(1)
         padded = padded.masked_fill(inside.logical_not().reshape(*inside.shape, *[1] * (padded.ndim - 2)), padding)
     return padded.movedim(1, ragged)
@@ -234,7 +234,7 @@ def _softmax(func, nt, dim=None, *args, **kwargs):
 
 
 def _along(func, nt, dim, *args, **kwargs):
-    """What is computed along one dimension of the elements."""
+    """Calls a function along one dimension of the elements."""
     return _wrapped(func(nt, _dense_dim(func, nt, dim) - 1, *args, **kwargs), nt)
 
 
@@ -493,7 +493,7 @@ def _no_permutation(nt):
 _PROPERTIES = {"shape": _shape, "ndim": _ndim, "is_nested": lambda nt: True, "layout": lambda nt: gradus.jagged, "mT": lambda nt: _transpose(None, nt, -2, -1),
                "T": _no_permutation, "H": _no_permutation}
 
-# Their results have the sequences of what they get, in place or not.
+# Functions, also in place, whose results have the sequences of their argument.
 _POINTWISE = frozenset("""
 abs absolute acos acosh add addcdiv addcmul alpha_dropout angle arccos arccosh arcsin arcsinh arctan arctan2 arctanh asin asinh atan atan2 atanh bernoulli bfloat16 bitwise_and
 bitwise_left_shift bitwise_not bitwise_or bitwise_right_shift bitwise_xor bool byte ceil celu char clamp clamp_max clamp_min clip clone conj conj_physical copy_ copysign cos cosh cpu

@@ -53,7 +53,7 @@ class Jagged:
         return self._shortest
 
     def to(self, device):
-        """The same on a device."""
+        """Returns the description with its tensors on a device."""
         if self.offsets.device == device:
             return self
         return Jagged(self.offsets.to(device), None if self.lengths is None else self.lengths.to(device), self._shortest, self._longest)

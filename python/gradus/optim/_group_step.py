@@ -32,7 +32,7 @@ def zeros_of(param):
 _ADDED_OPTIONS = {"foreach": None, "maximize": False, "differentiable": False, "capturable": False}
 
 
-# States of one number, and the options that the others which not every step has belong to.
+# States of one number; and the option that a state depends on, for states that not all groups have.
 _NUMBERS = ("step", "eta", "mu", "mu_product")
 _OPTION_OF_STATE = {"max_exp_avg_sq": "amsgrad", "momentum_buffer": "momentum", "grad_avg": "centered"}
 
@@ -65,7 +65,7 @@ class GroupStep(StepByGroup):
     ``_states``
         the names of the state, in the operator's order. A list is empty where the parameters have no such state.
     ``_start(param, state, group)``
-        makes the state of a parameter, except for its ``"step"``.
+        makes the state of a parameter, except for its ``"step"``: zeros, unless the subclass says otherwise.
     ``_recorded_numbers(group, state, step)``
         the numbers that the operator ``_recorded_step`` takes for the optimizer in step number `step`, for ``differentiable=True``.
     """
@@ -94,13 +94,19 @@ class GroupStep(StepByGroup):
                 state["step"] = gradus.tensor(0.0, dtype=scalar_dtype())
                 self._start(param, state, group)
 
+    def _tensor_states(self, group):
+        """The names of the states that have a parameter's shape, with the group's options."""
+        return [name for name in self._states if name not in _NUMBERS and (name not in _OPTION_OF_STATE or group[_OPTION_OF_STATE[name]])]
+
+    def _start(self, param, state, group):
+        state.update((name, zeros_of(param)) for name in self._tensor_states(group))
+
     def _record(self, params, grads, states, group):
         """The step as a function, recorded where the caller records."""
         optimizer, decoupled = self._operator.__name__.removeprefix("_").removesuffix("_step"), group.get("decoupled_weight_decay", False)
         for param, grad, state in zip(params, grads, states):
             step = state["step"].add_(1).item()
-            kept = [state[name] for name in self._states if name not in _NUMBERS and (name not in _OPTION_OF_STATE or group[_OPTION_OF_STATE[name]])]
-            record_step(optimizer, param, grad, kept, group, decoupled, map(number, self._recorded_numbers(group, state, step)))
+            record_step(optimizer, param, grad, [state[name] for name in self._tensor_states(group)], group, decoupled, map(number, self._recorded_numbers(group, state, step)))
             self._after_recorded(group, state, step)
 
     def _after_recorded(self, group, state, step):

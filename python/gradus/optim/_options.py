@@ -1,4 +1,4 @@
-"""What the optimizers share: options that change nothing here, states of older versions, closures, numbers that may be tensors, parameters that have a gradient."""
+"""Functions that optimizers share: checks of options that change nothing here, states of older versions, closures, numbers that may be tensors, parameters that have a gradient."""
 import gradus
 
 
@@ -19,7 +19,7 @@ def scalar_dtype():
 
 def number(value):
     """An option as a Python number; it may be given as a tensor of one element."""
-    if type(value) is float:  # Nearly always.
+    if type(value) is float:  # the usual case
         return value
     return value.item() if isinstance(value, gradus.Tensor) else value
 
@@ -44,7 +44,7 @@ def complete(optimizer, **options):
 
 
 def loss_of(closure):
-    """What a closure returns, computed with gradients; None without one."""
+    """Returns the result of a closure, called with gradients enabled; None without a closure."""
     if closure is None:
         return None
     with gradus.enable_grad():

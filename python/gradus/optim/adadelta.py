@@ -3,7 +3,7 @@ from __future__ import annotations
 
 import gradus
 from gradus._C import _adadelta_step
-from gradus.optim._group_step import GroupStep, check_at_least_zero, check_lr, step_of_lists, zeros_of
+from gradus.optim._group_step import GroupStep, check_at_least_zero, check_lr, step_of_lists
 
 __all__ = ["Adadelta", "adadelta"]
 
@@ -45,10 +45,6 @@ class Adadelta(GroupStep):
         check_at_least_zero("weight_decay value", weight_decay)
         super().__init__(params, {"lr": lr, "rho": rho, "eps": eps, "weight_decay": weight_decay, "maximize": maximize,
                                   "capturable": capturable, "foreach": foreach, "differentiable": differentiable})
-
-    def _start(self, param, state, group):
-        state["square_avg"] = zeros_of(param)
-        state["acc_delta"] = zeros_of(param)
 
     @staticmethod
     def _numbers(group):

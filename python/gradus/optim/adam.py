@@ -3,7 +3,7 @@ from __future__ import annotations
 
 import gradus
 from gradus._C import _adam_step
-from gradus.optim._group_step import GroupStep, check_betas, step_of_lists, zeros_of
+from gradus.optim._group_step import GroupStep, check_betas, step_of_lists
 from gradus.optim._options import complete, number
 
 __all__ = ["Adam", "adam"]
@@ -73,12 +73,6 @@ class Adam(GroupStep):
     def __setstate__(self, state):
         super().__setstate__(state)
         complete(self, amsgrad=False, decoupled_weight_decay=False, fused=None)
-
-    def _start(self, param, state, group):
-        state["exp_avg"] = zeros_of(param)
-        state["exp_avg_sq"] = zeros_of(param)
-        if group["amsgrad"]:
-            state["max_exp_avg_sq"] = zeros_of(param)
 
     @staticmethod
     def _numbers(group):

@@ -3,7 +3,7 @@ from __future__ import annotations
 
 import gradus
 from gradus._C import _adamax_step
-from gradus.optim._group_step import GroupStep, check_at_least_zero, check_betas, check_lr, step_of_lists, zeros_of
+from gradus.optim._group_step import GroupStep, check_at_least_zero, check_betas, check_lr, step_of_lists
 
 __all__ = ["Adamax", "adamax"]
 
@@ -43,10 +43,6 @@ class Adamax(GroupStep):
         check_at_least_zero("weight_decay value", weight_decay)
         super().__init__(params, {"lr": lr, "betas": betas, "eps": eps, "weight_decay": weight_decay, "foreach": foreach,
                                   "maximize": maximize, "differentiable": differentiable, "capturable": capturable})
-
-    def _start(self, param, state, group):
-        state["exp_avg"] = zeros_of(param)
-        state["exp_inf"] = zeros_of(param)
 
     @staticmethod
     def _numbers(group):

@@ -3,7 +3,7 @@ from __future__ import annotations
 
 import gradus
 from gradus._C import _asgd_step
-from gradus.optim._group_step import GroupStep, check_at_least_zero, check_lr, step_of_lists, zeros_of
+from gradus.optim._group_step import GroupStep, check_at_least_zero, check_lr, step_of_lists
 from gradus.optim._options import number, scalar_dtype
 
 __all__ = ["ASGD", "asgd"]
@@ -48,7 +48,7 @@ class ASGD(GroupStep):
     def _start(self, param, state, group):
         state["eta"] = gradus.tensor(float(number(group["lr"])), dtype=scalar_dtype())
         state["mu"] = gradus.tensor(1.0, dtype=scalar_dtype())
-        state["ax"] = zeros_of(param)
+        super()._start(param, state, group)
 
     @staticmethod
     def _numbers(group):

@@ -69,7 +69,7 @@ def _strong_wolfe(evaluate, start, t, longest, most, tolerance_change=1e-9):
     """A point that fulfils the strong Wolfe conditions, or the best found; and how often the loss was computed."""
     points, taken = _bracket(evaluate, start, t, most)
     evaluations, stuck, done = taken + 1, False, len(points) == 1
-    points.sort(key=lambda point: point.loss)  # The better first.
+    points.sort(key=lambda point: point.loss)  # The better point comes first.
     while not done and taken < most and abs(points[1].t - points[0].t) * longest >= tolerance_change:
         t, stuck = _away_from_ends(_minimum_of_cubic(*points), points, stuck)
         point = evaluate(t)

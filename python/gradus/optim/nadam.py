@@ -3,7 +3,7 @@ from __future__ import annotations
 
 import gradus
 from gradus._C import _nadam_step
-from gradus.optim._group_step import GroupStep, check_at_least_zero, check_betas, check_lr, step_of_lists, zeros_of
+from gradus.optim._group_step import GroupStep, check_at_least_zero, check_betas, check_lr, step_of_lists
 from gradus.optim._options import scalar_dtype
 
 __all__ = ["NAdam", "nadam"]
@@ -56,8 +56,7 @@ class NAdam(GroupStep):
 
     def _start(self, param, state, group):
         state["mu_product"] = gradus.tensor(1.0, dtype=scalar_dtype())
-        state["exp_avg"] = zeros_of(param)
-        state["exp_avg_sq"] = zeros_of(param)
+        super()._start(param, state, group)
 
     @staticmethod
     def _numbers(group):

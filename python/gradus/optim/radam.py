@@ -3,7 +3,7 @@ from __future__ import annotations
 
 import gradus
 from gradus._C import _radam_step
-from gradus.optim._group_step import GroupStep, check_at_least_zero, check_betas, check_lr, step_of_lists, zeros_of
+from gradus.optim._group_step import GroupStep, check_at_least_zero, check_betas, check_lr, step_of_lists
 
 __all__ = ["RAdam", "radam"]
 
@@ -50,10 +50,6 @@ class RAdam(GroupStep):
         super().__init__(params, {"lr": lr, "betas": betas, "eps": eps, "weight_decay": weight_decay, "maximize": maximize,
                                   "foreach": foreach, "capturable": capturable, "decoupled_weight_decay": decoupled_weight_decay,
                                   "differentiable": differentiable})
-
-    def _start(self, param, state, group):
-        state["exp_avg"] = zeros_of(param)
-        state["exp_avg_sq"] = zeros_of(param)
 
     @staticmethod
     def _numbers(group):

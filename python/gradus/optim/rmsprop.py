@@ -3,7 +3,7 @@ from __future__ import annotations
 
 import gradus
 from gradus._C import _rmsprop_step
-from gradus.optim._group_step import GroupStep, check_at_least_zero, check_lr, step_of_lists, zeros_of
+from gradus.optim._group_step import GroupStep, check_at_least_zero, check_lr, step_of_lists
 
 __all__ = ["RMSprop", "rmsprop"]
 
@@ -47,13 +47,6 @@ class RMSprop(GroupStep):
         super().__init__(params, {"lr": lr, "momentum": momentum, "alpha": alpha, "eps": eps, "centered": centered,
                                   "weight_decay": weight_decay, "capturable": capturable, "foreach": foreach, "maximize": maximize,
                                   "differentiable": differentiable})
-
-    def _start(self, param, state, group):
-        state["square_avg"] = zeros_of(param)
-        if group["momentum"] > 0:
-            state["momentum_buffer"] = zeros_of(param)
-        if group["centered"]:
-            state["grad_avg"] = zeros_of(param)
 
     @staticmethod
     def _numbers(group):

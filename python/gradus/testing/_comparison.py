@@ -166,7 +166,7 @@ def _tensor_pair(actual, expected, options, path):
         return None
     try:
         actual, expected = (value if isinstance(value, Tensor) else gradus.as_tensor(value) for value in (actual, expected))
-    except Exception:  # PyTorch takes whatever as_tensor refuses for something it cannot compare.
+    except Exception:  # As in PyTorch, values that as_tensor refuses cannot be compared.
         return None
     rtol, atol = options.tolerances(path, actual, expected)
 

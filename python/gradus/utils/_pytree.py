@@ -265,7 +265,7 @@ def tree_map_only(kind, func, tree, is_leaf=None):
 
 
 def _flatten_up_to(spec, tree):
-    """What stands in a tree where the spec has leaves."""
+    """Returns the values of a tree at the places where the spec has leaves."""
     if spec.type is None:
         return [tree]
     kind = _kind(tree, None)
@@ -417,7 +417,7 @@ def keystr(kp):
 
 
 def key_get(obj, kp):
-    """What a path leads to."""
+    """Returns the value that a path leads to."""
     for key in kp:
         obj = key.get(obj)
     return obj

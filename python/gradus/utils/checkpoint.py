@@ -35,7 +35,7 @@ class DefaultDeviceType:
 
     @staticmethod
     def get_device_type():
-        """What was set, or "cuda"."""
+        """Returns the device type that was set, or "cuda"."""
         return DefaultDeviceType._default_device_type
 
 
@@ -73,7 +73,7 @@ def checkpoint(function, *args, use_reentrant=None, context_fn=noop_context_fn, 
     with around_first:
         outputs = function(*inputs, **kwargs)
     tensors = _tensors(outputs)
-    # The graph of this first call is asked for its leaves, and then goes.
+    # The graph of this first call is used to find its leaves, and is then dropped.
     leaves = [leaf for leaf in leaves_of(tensors) if not any(leaf is tensor for tensor in inputs)]
 
     def call_again(*inputs):
@@ -136,7 +136,7 @@ class _Checkpoint(gradus.autograd.Function):
             tensors = ctx.call_again(*sources[:ctx.count])
         outputs = [(tensor, grad) for tensor, grad in zip(tensors, grads) if tensor.requires_grad and grad is not None]
         wanted = [source for source in sources if isinstance(source, gradus.Tensor) and source.requires_grad]
-        # Hooks on leaves are called when what is found here reaches them, once.
+        # Hooks on leaves are called once, when the gradients found here reach the leaves.
         found = iter(_C._grad_unhooked([tensor for tensor, _ in outputs], wanted, [grad for _, grad in outputs])
                      if outputs and wanted else [None] * len(wanted))
         found_for = [next(found) if isinstance(source, gradus.Tensor) and source.requires_grad else None for source in sources]

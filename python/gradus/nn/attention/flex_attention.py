@@ -20,14 +20,14 @@ class FlexKernelOptions(dict):
 
 
 class AuxRequest(NamedTuple):
-    """What flex_attention returns besides its output."""
+    """The request for results of flex_attention besides its output."""
 
     lse: bool = False
     max_scores: bool = False
 
 
 class AuxOutput(NamedTuple):
-    """What AuxRequest asked for; None for the rest."""
+    """The results that an AuxRequest asked for; the others are None."""
 
     lse: Optional[Tensor] = None
     max_scores: Optional[Tensor] = None

@@ -71,7 +71,7 @@ def _one_more(x, last, dim):
 
 
 def _joined_mask(attn_mask, key_padding_mask, batch, heads, rows, given, keys):
-    """What is added to the scores (batch, heads, rows, keys), or None; keys beyond those given are seen by all."""
+    """Returns the mask that is added to the scores (batch, heads, rows, keys), or None. Added keys are visible to all queries."""
     if attn_mask is not None:
         wanted = (rows, given) if attn_mask.dim() == 2 else (batch * heads, rows, given)
         if tuple(attn_mask.shape) != wanted:
@@ -177,7 +177,7 @@ def multi_head_attention_forward(query, key, value, embed_dim_to_check, num_head
                                  out_proj_weight, out_proj_bias, training=True, key_padding_mask=None, need_weights=True, attn_mask=None,
                                  use_separate_proj_weight=False, q_proj_weight=None, k_proj_weight=None, v_proj_weight=None, static_k=None, static_v=None,
                                  average_attn_weights=True, is_causal=False):
-    """What nn.MultiheadAttention computes with its parameters: query (L, N, E), key (S, N, kdim), value (S, N, vdim) give (L, N, E), and the weights or None.
+    """The computation of nn.MultiheadAttention with the given parameters: query (L, N, E), key (S, N, kdim), value (S, N, vdim) give (L, N, E), and the weights or None.
 
     in_proj_weight: (3 E, E), or with use_separate_proj_weight the three matrices; bias_k, bias_v: one more key and value; static_k, static_v: (N num_heads, S, E / num_heads)
     in place of projections. Masks are those of nn.MultiheadAttention. AssertionError, RuntimeError: sizes that do not fit.

@@ -9,7 +9,7 @@ __all__ = ["ScalingType", "SwizzleType", "scaled_mm"]
 
 
 class ScalingType(enum.IntEnum):
-    """What a scale is of: the whole matrix, a row, or blocks, of which there are none here."""
+    """The part of a matrix that has one scale: the matrix, a row, or a block. Blocks are not implemented."""
 
     TensorWise = 0
     RowWise = 1

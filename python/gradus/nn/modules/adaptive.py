@@ -77,7 +77,7 @@ class AdaptiveLogSoftmaxWithLoss(Module):
             least, largest = (bound.item() for bound in target.aminmax())
             if least < 0 or largest >= self.n_classes:
                 raise RuntimeError(f"Target values should be in [0, {self.n_classes - 1}], but values in range [{least}, {largest}] were found. ")
-        place = target.clone()  # of its class, or its cluster, in the head
+        place = target.clone()  # the index of each target's class, or of its cluster, among the head's scores
         tails = []
         for i, (low, high) in enumerate(self._clusters()):
             rows = _C._class_rows(target, low, high)

@@ -53,7 +53,7 @@ class BackwardHook:
     def on_input_gradients(self, grad_inputs, _):
         """The hook of the inputs' node."""
         if self.grad_outputs is None:
-            return None  # a gradient that came to the inputs around the outputs, as in double backward
+            return None  # the gradient reached the inputs without passing the outputs, as in double backward
         grads = _spread(grad_inputs, self.input_places, self.input_count)
         for hook in self.hooks:
             changed = hook(self.module, grads, self.grad_outputs)

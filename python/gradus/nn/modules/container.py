@@ -32,7 +32,7 @@ class Container(Module):
 
 
 class _Numbered(Module):
-    """What Sequential and ModuleList share: submodules in order, whose names are "0", "1", …"""
+    """The base of Sequential and ModuleList: submodules in order, whose names are "0", "1", …"""
 
     def __len__(self):
         return len(self._modules)

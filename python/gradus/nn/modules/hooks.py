@@ -225,7 +225,7 @@ class HookRegistry:
 
 
 def call_with_hooks(module, args, kwargs):
-    """What calling a module does where Note [Hooked modules] says that there may be hooks."""
+    """Calls a module that may have hooks: see Note [Hooked modules]."""
     common = _global_forward_pre_hooks or _global_forward_hooks or _global_backward_pre_hooks or _global_backward_hooks
     own = module._forward_pre_hooks or module._forward_hooks or module._backward_pre_hooks or module._backward_hooks
     if not common and HookRegistry._hooked:

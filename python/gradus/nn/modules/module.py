@@ -96,7 +96,7 @@ class Module(HookRegistry, StateDict, Conversion):
         __call__: Callable[..., Any]
     else:
         def forward(self, *input):
-            """What calling the module computes. Every subclass defines it."""
+            """Computes the result of calling the module. Every subclass defines it."""
             raise NotImplementedError(f'Module [{type(self).__name__}] is missing the required "forward" function')
 
         def __call__(self, *args, **kwargs):
@@ -231,7 +231,7 @@ class Module(HookRegistry, StateDict, Conversion):
         self._modules[name] = registered(_global_module_registration_hooks, self, name, module)
 
     def register_module(self, name, module):
-        """The same as add_module."""
+        """Another name of add_module."""
         self.add_module(name, module)
 
     # ---- Members by path ----------------------------------------------------------------------------------------------------

@@ -12,7 +12,7 @@ __all__ = ["Embedding", "EmbeddingBag"]
 
 
 class _Table(Module):
-    """What Embedding and EmbeddingBag share: the options, and a weight that begins normal, with a row of zeros at padding_idx."""
+    """The base of Embedding and EmbeddingBag: the options, and a weight of normal numbers with zeros in row padding_idx."""
 
     def _set_options(self, num_embeddings, embedding_dim, padding_idx, max_norm, norm_type, scale_grad_by_freq, sparse, error):
         if padding_idx is not None:

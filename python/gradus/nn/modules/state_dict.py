@@ -16,7 +16,7 @@ _EXTRA_STATE = "_extra_state"
 
 
 class _IncompatibleKeys(namedtuple("IncompatibleKeys", ["missing_keys", "unexpected_keys"])):
-    """What load_state_dict returns: the keys that the state lacks, and those that the module does not know."""
+    """The result of load_state_dict: keys that the state lacks, and keys that the module does not have."""
 
     __slots__ = ()
 

@@ -21,7 +21,7 @@ __all__ = ["Transformer", "TransformerEncoder", "TransformerDecoder", "Transform
 
 
 class _Layer(Module):
-    """What both layers share: self attention, and a network of two Linear; norms come before each part with norm_first, after it otherwise."""
+    """The base of both layers: self attention, and a network of two Linear. Each part has a norm, which comes first with norm_first."""
 
     def _sa_block(self, x, attn_mask, key_padding_mask, is_causal=False):
         return self.dropout1(self.self_attn(x, x, x, attn_mask=attn_mask, key_padding_mask=key_padding_mask, is_causal=is_causal, need_weights=False)[0])

@@ -97,7 +97,7 @@ class ParametrizationList(ModuleList):
         for what in ("dtype", "device"):
             _expect(what, original, new, f"When `right_inverse` outputs one tensor, it may not change the {what}.", f"original.{what}",
                     f"right_inverse(original).{what}")
-        original.data = new.data  # The object stays, which an optimizer may have.
+        original.data = new.data  # The tensor object stays the same, because an optimizer may hold it.
         _register(self, "original", original)
 
     def _keep_several(self, original, new):

@@ -85,7 +85,7 @@ class SpectralNorm:
             u, v = normalized_noise(weight, rows, eps), normalized_noise(weight, columns, eps)
         delattr(module, name)
         module.register_parameter(f"{name}_orig", weight)
-        setattr(module, name, weight.data)  # not a parameter, but there before the first forward
+        setattr(module, name, weight.data)  # not a parameter, but readable before the first forward
         module.register_buffer(f"{name}_u", u)
         module.register_buffer(f"{name}_v", v)
         module.register_forward_pre_hook(hook)

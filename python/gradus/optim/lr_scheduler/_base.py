@@ -44,7 +44,7 @@ def per_group(name, optimizer, value):
 
 
 def state_of_callable(function):
-    """What a state dict keeps of a function that was given: the attributes of an object, and None of a plain function."""
+    """Returns what a state dict keeps of a callable that was given: the attributes of an object, and None for a function."""
     return None if function is None or isinstance(function, types.FunctionType) else function.__dict__.copy()
 
 
@@ -59,7 +59,7 @@ def _note_steps(optimizer):
     if hasattr(optimizer.step, "_wrapped_by_lr_sched"):
         return
     function = optimizer.step.__func__
-    reference = weakref.ref(optimizer)  # The optimizer holds what is made here.
+    reference = weakref.ref(optimizer)  # The optimizer owns this wrapper, so it must not own the optimizer.
 
     @functools.wraps(function)
     def step(*args, **kwargs):

@@ -10,7 +10,7 @@ _BEST, _GOOD, _BAD, _VERY_BAD, _BOLD, _END = "\033[92m", "\033[34m", "\033[2m\03
 
 
 class Colorize(Enum):
-    """Whether times are coloured, and beside what."""
+    """The values of the option that says if times are coloured, and compared with which times."""
 
     NONE, COLUMNWISE, ROWWISE = "none", "columnwise", "rowwise"
 

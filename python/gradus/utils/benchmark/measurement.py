@@ -12,7 +12,7 @@ import gradus
 __all__ = ["Measurement", "TaskSpec", "ordered_unique", "select_unit", "set_torch_threads", "trim_sigfig", "unit_to_english"]
 
 _MOST_FIGURES = 4
-_LEAST_INTERVAL = 25e-9  # seconds: what a clock can tell apart
+_LEAST_INTERVAL = 25e-9  # seconds: the resolution of the clock
 _SPREAD, _GREAT_SPREAD = 0.1, 0.25  # interquartile ranges, as shares of the median, that give a warning
 _UNITS = {"ns": 1e-9, "us": 1e-6, "ms": 1e-3, "s": 1}
 _UNIT_NAMES = {"ns": "nanosecond", "us": "microsecond", "ms": "millisecond", "s": "second"}
@@ -20,7 +20,7 @@ _UNIT_NAMES = {"ns": "nanosecond", "us": "microsecond", "ms": "millisecond", "s"
 
 @dataclasses.dataclass(repr=False, frozen=True)
 class TaskSpec:
-    """What was measured, and how it is named in tables."""
+    """The statement that was measured, and its labels in tables."""
 
     stmt: str
     setup: str

@@ -45,7 +45,7 @@ def as_bytes(image):
 def png(image):
     """The PNG file of rows of uint8 pixels, of 1, 3 or 4 channels."""
     height, width, channels = image.shape
-    lines = numpy.zeros((height, 1 + width * channels), numpy.uint8)  # a line begins with the number of its filter, 0: none
+    lines = numpy.zeros((height, 1 + width * channels), numpy.uint8)  # each line begins with the number of its filter; 0 is no filter
     lines[:, 1:] = image.reshape(height, -1)
     header = struct.pack(">IIBBBBB", width, height, 8, {1: 0, 3: 2, 4: 6}[channels], 0, 0, 0)
     chunks = ((b"IHDR", header), (b"IDAT", zlib.compress(lines.tobytes())), (b"IEND", b""))

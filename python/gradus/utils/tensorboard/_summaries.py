@@ -1,4 +1,4 @@
-"""What is logged, as messages that TensorBoard's plug-ins read. Field numbers are those of its .proto files, whose names the comments give."""
+"""The messages that TensorBoard's plug-ins read. Field numbers are those of its .proto files, whose names the comments give."""
 import io
 import wave
 
@@ -56,7 +56,7 @@ def histogram(tag, array, bins, max_bins=None):
         limits = numpy.append(limits[:-1:step], limits[-1])
     filled = numpy.flatnonzero(counts)
     first, last = filled[0], filled[-1] + 1
-    # Only right ends are kept, so an empty bin before the first filled one says where that begins.
+    # Only right ends are kept, so an empty bin before the first filled one marks its left end.
     counts = numpy.concatenate([[0], counts[first:last]])
     return histogram_raw(tag, numbers.min(), numbers.max(), len(numbers), numbers.sum(), numbers.dot(numbers), limits[first:last + 1], counts)
 

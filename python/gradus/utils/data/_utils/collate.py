@@ -97,7 +97,7 @@ def _function_for(sample, functions):
     for kind, function in functions.items():
         if isinstance(sample, kind):
             return function
-    # NumPy is asked for its classes only where something of it is in the batch.
+    # NumPy's classes are only looked at if it is imported.
     numpy = sys.modules.get("numpy")
     if numpy is not None and functions is default_collate_fn_map:
         if isinstance(sample, numpy.ndarray):
