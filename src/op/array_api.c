@@ -4,7 +4,7 @@
 #include "base/error.h"
 #include "gen/uses/op/array_api.h"
 #include "gradus/library.h"
-#include "op/common.h"
+#include "op/formula.h"
 
 static grd_tensor *tanh_by_parts(grd_tensor *x)
 {

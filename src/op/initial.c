@@ -14,7 +14,8 @@ static bool any(grd_tensor *t)
 
 static grd_tensor *drawn_by_rejection(grd_tensor *self, double mean, double std, double a, double b, grd_generator *generator)
 {
-    const grd_scalar low = grd_float(grd_rounded_to(a, (grd_dtype)self->dtype)), high = grd_float(grd_rounded_to(b, (grd_dtype)self->dtype));
+    const grd_scalar low = grd_float(grd_rounded_to(a, (grd_dtype)self->dtype)),
+                     high = grd_float(grd_rounded_to(b, (grd_dtype)self->dtype));
     grd_tensor *values = grd_normal_(grd_empty_like(self), .mean = mean, .std = std, .generator = generator);
     for (;;) {
         grd_tensor *outside = grd_logical_or(grd_lt_scalar(values, low), grd_gt_scalar(values, high));
@@ -31,7 +32,8 @@ static grd_tensor *drawn_from_uniform(grd_tensor *self, double mean, double std,
     while (rejected == NULL || any(rejected)) {
         grd_tensor *drawn = grd_uniform_(grd_empty_like(self), .from = a, .to = b, .generator = generator);
         grd_tensor *distance = grd_div_scalar_(grd_sub_scalar(drawn, grd_float(mean)), grd_float(std));
-        grd_tensor *log_density = grd_sub_scalar_(grd_mul_scalar_(grd_pow_scalar_(distance, grd_int(2)), grd_float(-0.5)), grd_float(log_peak));
+        grd_tensor *log_density =
+            grd_sub_scalar_(grd_mul_scalar_(grd_pow_scalar_(distance, grd_int(2)), grd_float(-0.5)), grd_float(log_peak));
         grd_tensor *too_high = grd_gt(grd_log_(grd_uniform_(grd_empty_like(self), .generator = generator)), log_density);
         values = values == NULL ? drawn : grd_where(rejected, drawn, values);
         rejected = rejected == NULL ? too_high : grd_logical_and(rejected, too_high);
@@ -39,7 +41,8 @@ static grd_tensor *drawn_from_uniform(grd_tensor *self, double mean, double std,
     return values;
 }
 
-grd_tensor *op_hidden_truncated_normal(grd_tensor *self, double mean, double std, double a, double b, bool by_rejection, grd_generator *generator)
+grd_tensor *op_hidden_truncated_normal(grd_tensor *self, double mean, double std, double a, double b, bool by_rejection,
+                                       grd_generator *generator)
 {
     return (by_rejection ? drawn_by_rejection : drawn_from_uniform)(self, mean, std, a, b, generator);
 }

@@ -7,7 +7,7 @@
 #include "base/object.h"
 #include "gen/uses/op/optim_recorded.h"
 #include "gradus/library.h"
-#include "op/common.h"
+#include "op/formula.h"
 #include "op/composite.h"
 
 struct recorded {
@@ -63,7 +63,8 @@ static void step_sgd(const struct recorded *r)
     const double momentum = number(r, 0);
     grd_tensor *slope = r->grad;
     if (momentum != 0) {
-        r->next[1] = r->states.n == 0 ? grd_clone(grd_detach(r->grad)) : grd_add(scaled(r->states.data[0], momentum), scaled(r->grad, 1 - number(r, 1)));
+        r->next[1] = r->states.n == 0 ? grd_clone(grd_detach(r->grad))
+                                      : grd_add(scaled(r->states.data[0], momentum), scaled(r->grad, 1 - number(r, 1)));
         slope = number(r, 2) != 0 ? grd_add(r->grad, scaled(r->next[1], momentum)) : r->next[1];
     }
     r->next[0] = grd_sub(r->param, times_rate(r, slope, 1, 1));
@@ -73,7 +74,8 @@ static void step_adadelta(const struct recorded *r)
 {
     const double rho = number(r, 0), eps = number(r, 1);
     r->next[1] = mean_square(r, r->states.data[0], rho);
-    grd_tensor *ratio = grd_div(grd_sqrt(shifted(r->states.data[1], eps)), grd_sqrt(shifted(r->next[1], eps))), *delta = grd_mul(ratio, r->grad);
+    grd_tensor *ratio = grd_div(grd_sqrt(shifted(r->states.data[1], eps)), grd_sqrt(shifted(r->next[1], eps))),
+               *delta = grd_mul(ratio, r->grad);
     r->next[2] = grd_addcmul(scaled(r->states.data[1], rho), delta, delta, .value = grd_float(1 - rho));
     r->next[0] = grd_sub(r->param, times_rate(r, delta, 1, 1));
 }
@@ -162,8 +164,10 @@ static const struct {
     void (*step)(const struct recorded *r);
     int least, most, numbers; /* states and numbers that it takes */
 } OPTIMIZERS[] = {
-    {"sgd", step_sgd, 0, 1, 3},     {"adadelta", step_adadelta, 2, 2, 2}, {"adagrad", step_adagrad, 1, 1, 2}, {"adam", step_adam, 2, 3, 5},       {"adamax", step_adamax, 2, 2, 4},
-    {"asgd", step_asgd, 1, 1, 3},   {"nadam", step_nadam, 2, 2, 7},       {"radam", step_radam, 2, 2, 5},     {"rmsprop", step_rmsprop, 1, 3, 3}, {"rprop", step_rprop, 2, 2, 4},
+    {"sgd", step_sgd, 0, 1, 3},     {"adadelta", step_adadelta, 2, 2, 2}, {"adagrad", step_adagrad, 1, 1, 2},
+    {"adam", step_adam, 2, 3, 5},   {"adamax", step_adamax, 2, 2, 4},     {"asgd", step_asgd, 1, 1, 3},
+    {"nadam", step_nadam, 2, 2, 7}, {"radam", step_radam, 2, 2, 5},       {"rmsprop", step_rmsprop, 1, 3, 3},
+    {"rprop", step_rprop, 2, 2, 4},
 };
 
 /* Weight decay, which adds to the gradient or, decoupled, makes the parameter smaller. */
@@ -172,13 +176,15 @@ static void decay_weights(struct recorded *r, double weight_decay, grd_tensor *d
     if (decoupled && r->rate == NULL && decay == NULL)
         r->param = scaled(r->param, 1 - r->lr * weight_decay);
     else if (decoupled)
-        r->param = grd_mul(r->param, grd_rsub_scalar(times_rate(r, decay != NULL ? decay : grd_number(grd_float(weight_decay)), 1, 1), grd_int(1)));
+        r->param = grd_mul(r->param,
+                           grd_rsub_scalar(times_rate(r, decay != NULL ? decay : grd_number(grd_float(weight_decay)), 1, 1), grd_int(1)));
     else
         r->grad = grd_add(r->grad, decay != NULL ? grd_mul(decay, r->param) : scaled(r->param, weight_decay));
 }
 
-grd_tensors op_hidden_recorded_step(grd_tensor *self, grd_tensor *grad, grd_tensors states, const char *optimizer, double lr, grd_tensor *rate,
-                                    double weight_decay, grd_tensor *decay, bool maximize, bool decoupled, grd_tensor *numbers)
+grd_tensors op_hidden_recorded_step(grd_tensor *self, grd_tensor *grad, grd_tensors states, const char *optimizer, double lr,
+                                    grd_tensor *rate, double weight_decay, grd_tensor *decay, bool maximize, bool decoupled,
+                                    grd_tensor *numbers)
 {
     size_t i = 0;
     while (i < sizeof OPTIMIZERS / sizeof *OPTIMIZERS && strcmp(OPTIMIZERS[i].name, optimizer) != 0)
@@ -188,8 +194,8 @@ grd_tensors op_hidden_recorded_step(grd_tensor *self, grd_tensor *grad, grd_tens
         return (grd_tensors){0};
     }
     if (states.n < OPTIMIZERS[i].least || states.n > OPTIMIZERS[i].most || numbers->numel < OPTIMIZERS[i].numbers) {
-        grd_raise(GRD_ERROR_RUNTIME, "a recorded step of '%s' takes %d to %d states and %d numbers, not %lld and %lld", optimizer, OPTIMIZERS[i].least,
-                  OPTIMIZERS[i].most, OPTIMIZERS[i].numbers, (long long)states.n, (long long)numbers->numel);
+        grd_raise(GRD_ERROR_RUNTIME, "a recorded step of '%s' takes %d to %d states and %d numbers, not %lld and %lld", optimizer,
+                  OPTIMIZERS[i].least, OPTIMIZERS[i].most, OPTIMIZERS[i].numbers, (long long)states.n, (long long)numbers->numel);
         return (grd_tensors){0};
     }
     struct recorded r = {self, maximize ? grd_neg(grad) : grad, states, lr, rate, numbers, grd_pool_array(states.n + 2, sizeof *r.next)};
