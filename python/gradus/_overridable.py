@@ -23,7 +23,7 @@ _RENAMED = {"linalg_matmul": "matmul", "special_expit": "sigmoid", "special_gamm
 
 
 def by_name(function, args):
-    """A function that __torch_function__ got, and its arguments: those of an operator of the language, or of torch.special, as the function of torch that computes it."""
+    """Returns a function that __torch_function__ got, and its arguments: those of an operator of the language, or of torch.special, as the function of torch that computes it."""
     name = function.__name__
     if name in _RENAMED or name.startswith("special_"):
         return getattr(_C, _RENAMED.get(name, name.removeprefix("special_")), function), args
@@ -41,7 +41,7 @@ def _items(arguments):
 
 
 def overridable(function):
-    """The function, which asks a mode, or the class of an argument or of an item of a list among them, before it is called."""
+    """Returns the function, which asks a mode, or the class of an argument or of an item of a list among them, before it is called."""
 
     @functools.wraps(function)
     def call(*args, **kwargs):

@@ -24,13 +24,13 @@ _DTYPES = (*_STORAGES.values(), "uint16", "uint32", "uint64", "complex32", "floa
 
 @functools.cache
 def storage_dtypes():
-    """From the names of storages to dtypes."""
+    """Returns {name of a storage: dtype}."""
     return {name: getattr(gradus, dtype) for name, dtype in _STORAGES.items()}
 
 
 @functools.cache
 def dtype_names():
-    """From dtypes to their names."""
+    """Returns {dtype: name}."""
     return {getattr(gradus, name): name for name in _DTYPES}
 
 

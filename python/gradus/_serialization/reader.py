@@ -104,7 +104,7 @@ def _check_closed_arguments(pickle_module, pickle_load_args):
 
 
 def _one_device(map_location):
-    """The device for a safetensors file, which says nothing of places."""
+    """Returns the device for a safetensors file, which says nothing of places."""
     if map_location is None:
         return "cpu"
     if isinstance(map_location, (str, bytes, gradus.device)):
@@ -178,7 +178,7 @@ def _explain(message):
 
 
 class _Storages:
-    """Makes the storages that a pickle refers to, each once: tensors that shared one do so again."""
+    """Makes each storage that a pickle refers to once, so that tensors which shared a storage share it again."""
 
     def __init__(self, swapped, restore):
         self._swapped = swapped
@@ -286,7 +286,7 @@ def _name_of_place(place):
 
 
 def _restorer(map_location):
-    """A function from a storage and the name of its place in the file to the storage in its place here; None is the meta device."""
+    """Returns a function from a storage and the name of its place in the file to the storage in its place here; None is the meta device."""
     if map_location is None:
         return _restore
     if isinstance(map_location, dict):

@@ -144,7 +144,7 @@ class _Pickler(pickle._Pickler):
         return "storage", self._name(module, obj.kind), str(self._key(obj)), "cpu", obj.count, *self._view
 
     def _key(self, obj):
-        """The number of a storage. Empty ones have no address to know them by, and nothing to share."""
+        """Returns the number of a storage. Empty ones have no address to know them by, and nothing to share."""
         address = obj.storage.data_ptr() if len(obj.storage) else None
         key = self._keys.get(address)
         if key is None:

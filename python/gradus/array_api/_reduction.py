@@ -33,38 +33,38 @@ def count_nonzero(x, /, *, axis=None, keepdims=False):
 
 
 def max(x, /, *, axis=None, keepdims=False):
-    """The greatest element; NaN if there is one."""
+    """Returns the greatest element; NaN if there is one."""
     return gradus.amax(x, _axes(x, axis), keepdims) if axis != () else x.clone()
 
 
 def min(x, /, *, axis=None, keepdims=False):
-    """The least element; NaN if there is one."""
+    """Returns the least element; NaN if there is one."""
     return gradus.amin(x, _axes(x, axis), keepdims) if axis != () else x.clone()
 
 
 def mean(x, /, *, axis=None, keepdims=False):
-    """The arithmetic mean."""
+    """Returns the arithmetic mean."""
     return gradus.mean(x, _axes(x, axis), keepdims) if axis != () else x.clone()
 
 
 def std(x, /, *, axis=None, correction=0.0, keepdims=False):
-    """The standard deviation, whose sum of squares is divided by the number of elements without `correction`."""
+    """Returns the standard deviation, whose sum of squares is divided by the number of elements without `correction`."""
     return gradus.std(x, _axes(x, axis), correction=correction, keepdim=keepdims) if axis != () else gradus.zeros_like(x)
 
 
 def var(x, /, *, axis=None, correction=0.0, keepdims=False):
-    """The variance, whose sum of squares is divided by the number of elements without `correction`."""
+    """Returns the variance, whose sum of squares is divided by the number of elements without `correction`."""
     return gradus.var(x, _axes(x, axis), correction=correction, keepdim=keepdims) if axis != () else gradus.zeros_like(x)
 
 
 def sum(x, /, *, axis=None, dtype=None, keepdims=False):
-    """The sum of elements; of integers that of the widest of their kind."""
+    """Returns the sum of elements; of integers that of the widest of their kind."""
     dtype = _sum_dtype(x, dtype)
     return gradus.sum(x, _axes(x, axis), keepdims, dtype=dtype) if axis != () and x.ndim > 0 else x.to(dtype, copy=True)
 
 
 def prod(x, /, *, axis=None, dtype=None, keepdims=False):
-    """The product of elements; of integers that of the widest of their kind."""
+    """Returns the product of elements; of integers that of the widest of their kind."""
     dtype = _sum_dtype(x, dtype)
     return _C._prod_dims(x, _axes(x, axis), keepdims, dtype) if axis != () and x.ndim > 0 else x.to(dtype, copy=True)
 
@@ -83,12 +83,12 @@ def _cumulative(x, axis, dtype, include_initial, scan, initial):
 
 
 def cumulative_sum(x, /, *, axis=None, dtype=None, include_initial=False):
-    """Running sums along an axis, behind a 0 if include_initial."""
+    """Returns running sums along an axis, behind a 0 if include_initial."""
     return _cumulative(x, axis, dtype, include_initial, gradus.cumsum, 0)
 
 
 def cumulative_prod(x, /, *, axis=None, dtype=None, include_initial=False):
-    """Running products along an axis, behind a 1 if include_initial."""
+    """Returns running products along an axis, behind a 1 if include_initial."""
     return _cumulative(x, axis, dtype, include_initial, gradus.cumprod, 1)
 
 

@@ -7,7 +7,7 @@ __all__ = ["Binomial"]
 
 
 def _clamp_by_zero(x):
-    """max(x, 0), with the gradient 1/2 at 0."""
+    """Returns max(x, 0), with the gradient 1/2 at 0."""
     return (x.clamp(min=0) + x - x.clamp(max=0)) / 2
 
 

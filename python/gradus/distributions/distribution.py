@@ -90,7 +90,7 @@ class Distribution:
         return self._event_shape
 
     def _extended_shape(self, sample_shape=gradus.Size()):
-        """The shape of samples."""
+        """Returns the shape of samples."""
         return gradus.Size(tuple(sample_shape) + tuple(self._batch_shape) + tuple(self._event_shape))
 
     def expand(self, batch_shape, _instance=None):
@@ -115,7 +115,7 @@ class Distribution:
         return self
 
     def _get_checked_instance(self, cls, _instance=None):
-        """An object for `expand` to fill. NotImplementedError: a subclass has an __init__ of its own and no expand."""
+        """Returns an object for `expand` to fill. NotImplementedError: a subclass has an __init__ of its own and no expand."""
         if _instance is None and type(self).__init__ != cls.__init__:
             raise NotImplementedError(f"Subclass {self.__class__.__name__} of {cls.__name__} that defines a custom __init__ method must also define a custom "
                                       ".expand() method.")
@@ -154,7 +154,7 @@ class Distribution:
         return self.variance.sqrt()
 
     def sample(self, sample_shape=gradus.Size()):
-        """Values of shape sample_shape + batch_shape + event_shape, without gradients."""
+        """Returns values of shape sample_shape + batch_shape + event_shape, without gradients."""
         with gradus.no_grad():
             return self.rsample(sample_shape)
 
@@ -168,15 +168,15 @@ class Distribution:
         return self.sample(gradus.Size((n,)))
 
     def log_prob(self, value):
-        """The logarithm of the density, or of the probability, at each value."""
+        """Returns the logarithm of the density, or of the probability, at each value."""
         raise NotImplementedError
 
     def cdf(self, value):
-        """The probability of at most `value`."""
+        """Returns the probability of at most `value`."""
         raise NotImplementedError
 
     def icdf(self, value):
-        """The value of which `value` is the cdf."""
+        """Returns the value of which `value` is the cdf."""
         raise NotImplementedError
 
     def enumerate_support(self, expand=True):
@@ -184,11 +184,11 @@ class Distribution:
         raise NotImplementedError
 
     def entropy(self):
-        """The entropy, in nats."""
+        """Returns the entropy, in nats."""
         raise NotImplementedError
 
     def perplexity(self):
-        """exp(entropy)."""
+        """Returns exp(entropy)."""
         return gradus.exp(self.entropy())
 
     def __repr__(self):

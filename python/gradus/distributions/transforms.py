@@ -69,7 +69,7 @@ class Transform:
         return not self == other
 
     def __call__(self, x):
-        """The value at x."""
+        """Returns the value at x."""
         if self._cache_size == 0:
             return self._call(x)
         if x is not self._cached_x_y[0]:
@@ -97,11 +97,11 @@ class Transform:
         return type(self).__name__ + "()"
 
     def forward_shape(self, shape):
-        """The shape of the value for an argument of that shape."""
+        """Returns the shape of the value for an argument of that shape."""
         return shape
 
     def inverse_shape(self, shape):
-        """The shape of an argument for a value of that shape."""
+        """Returns the shape of an argument for a value of that shape."""
         return shape
 
 
@@ -512,7 +512,7 @@ class PowerTransform(Transform):
 
 
 def _clamp_unit(x):
-    """x in (0, 1)."""
+    """Returns x in (0, 1)."""
     limits = gradus.finfo(x.dtype)
     return x.clamp(min=limits.tiny, max=1.0 - limits.eps)
 

@@ -24,7 +24,7 @@ def _polynomial(coefficients, x):
 
 
 def _log_bessel(x, order):
-    """log(I0(x)) or log(I1(x)), for x > 0."""
+    """Returns log(I0(x)) or log(I1(x)), for x > 0."""
     y = x / 3.75
     small = _polynomial(_SMALL[order], y * y)
     small = (x.abs() * small if order == 1 else small).log()

@@ -38,7 +38,7 @@ def _merged(dicts):
 
 
 def _places(module, prefix="", places=None):
-    """{name: (the dict that holds a parameter or buffer, its key there)}, of all modules below."""
+    """Returns {name: (the dict that holds a parameter or buffer, its key there)}, of all modules below."""
     places = {} if places is None else places
     for members in (module._parameters, module._buffers):
         for last, tensor in members.items():
@@ -100,7 +100,7 @@ def _replaced(module, given, tie_weights, strict):
 
 
 def stack_module_state(models):
-    """The parameters, and the buffers, of modules of one class, stacked by name: for an ensemble, with vmap.
+    """Returns the parameters, and the buffers, of modules of one class, stacked by name: for an ensemble, with vmap.
 
     >>> params, buffers = gradus.func.stack_module_state([gradus.nn.Linear(3, 2) for _ in range(4)])
     >>> params["weight"].shape

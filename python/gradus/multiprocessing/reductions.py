@@ -16,7 +16,7 @@ __all__ = ["init_reductions", "receive", "reduce_storage", "reduce_tensor", "sen
 
 
 def _share(storage, tensor=None):
-    """The storage in shared memory; a copy there of one that has to stay where it is."""
+    """Returns the storage in shared memory; a copy there of one that has to stay where it is."""
     from gradus.multiprocessing import new_name
 
     try:
@@ -103,7 +103,7 @@ def send(pipe, obj):
 
 
 def receive(pipe):
-    """The object that the other end of a connection has sent. EOFError when there is none, and no more."""
+    """Returns the object that the other end of a connection has sent. EOFError when there is none, and no more."""
     count, content, received = int.from_bytes(pipe.recv_bytes(), "little"), pipe.recv_bytes(), []
     try:
         with socket.socket(fileno=os.dup(pipe.fileno())) as connection:

@@ -57,7 +57,7 @@ _numbers = itertools.count(1)
 
 
 def ragged_size(source):
-    """The SymInt of a tensor of offsets or lengths: always the same while anyone has it."""
+    """Returns the SymInt of a tensor of offsets or lengths: always the same while anyone has it."""
     size = _sizes.get(id(source))
     if size is None:
         size = _sizes[id(source)] = SymInt(source, next(_numbers))

@@ -1,4 +1,4 @@
-"""Optimizers that step group by group, most of them with one call of an operator for all parameters of a group."""
+"""Optimizers that step group by group. Most of them call one operator for all parameters of a group."""
 import gradus
 from gradus import _C
 from gradus.optim._options import check_step_options, complete, loss_of, number, scalar_dtype, with_gradients
@@ -61,7 +61,7 @@ class GroupStep(StepByGroup):
     """A subclass says what its operator (schema/optim.toml) takes:
 
     ``_operator``
-        the operator: parameters, gradients, a list for each of ``_states``, then what ``_numbers(group)`` returns.
+        the operator; its arguments are parameters, gradients, a list for each of ``_states``, and what ``_numbers(group)`` returns.
     ``_states``
         the names of the state, in the operator's order. A list is empty where the parameters have no such state.
     ``_start(param, state, group)``
@@ -95,14 +95,14 @@ class GroupStep(StepByGroup):
                 self._start(param, state, group)
 
     def _tensor_states(self, group):
-        """The names of the states that have a parameter's shape, with the group's options."""
+        """Returns the names of the states that have a parameter's shape, with the group's options."""
         return [name for name in self._states if name not in _NUMBERS and (name not in _OPTION_OF_STATE or group[_OPTION_OF_STATE[name]])]
 
     def _start(self, param, state, group):
         state.update((name, zeros_of(param)) for name in self._tensor_states(group))
 
     def _record(self, params, grads, states, group):
-        """The step as a function, recorded where the caller records."""
+        """Does the step by the operator ``_recorded_step``, which is recorded if the caller records gradients."""
         optimizer, decoupled = self._operator.__name__.removeprefix("_").removesuffix("_step"), group.get("decoupled_weight_decay", False)
         for param, grad, state in zip(params, grads, states):
             step = state["step"].add_(1).item()

@@ -13,19 +13,19 @@ def check_step_options(options):
 
 
 def scalar_dtype():
-    """The dtype of states that are one number, as the count of steps."""
+    """Returns the dtype of states that are one number, as the count of steps."""
     return gradus.float64 if gradus.get_default_dtype() == gradus.float64 else gradus.float32
 
 
 def number(value):
-    """An option as a Python number; it may be given as a tensor of one element."""
+    """Returns an option as a Python number; it may be given as a tensor of one element."""
     if type(value) is float:  # the usual case
         return value
     return value.item() if isinstance(value, gradus.Tensor) else value
 
 
 def with_gradients(params):
-    """The parameters that have a gradient, and their gradients."""
+    """Returns the parameters that have a gradient, and their gradients."""
     grads = [param.grad for param in params]
     for grad in grads:
         if grad is None:

@@ -20,7 +20,7 @@ class Adadelta(GroupStep):
         foreach (bool, optional): accepted; every step is one call of C.
         capturable (bool): accepted, of no effect.
         differentiable (bool): records the step, so that gradients flow through it.
-        maximize (bool): climbs instead of descending.
+        maximize (bool): maximizes the objective.
 
     Raises ValueError for values out of range.
 
@@ -57,7 +57,7 @@ class Adadelta(GroupStep):
 
 def adadelta(params, grads, square_avgs, acc_deltas, state_steps, capturable=False, foreach=None, differentiable=False, has_complex=False, *, lr, rho,
              eps, weight_decay, maximize):
-    """The step of :class:`Adadelta` for lists of parameters, gradients and states, which are changed in place."""
+    """Does the step of :class:`Adadelta` for lists of parameters, gradients and states, which are changed in place."""
     lists = {"square_avg": square_avgs, "acc_delta": acc_deltas, "step": state_steps}
     group = {"lr": lr, "rho": rho, "eps": eps, "weight_decay": weight_decay, "maximize": maximize}
     step_of_lists(Adadelta, params, grads, lists, group, differentiable=differentiable)

@@ -22,7 +22,7 @@ class Adam(GroupStep):
         eps (float): added to the divisor.
         weight_decay (float): this times the parameter is added to its gradient.
         amsgrad (bool): divides by the root of the largest ``v`` so far.
-        maximize (bool): climbs instead of descending.
+        maximize (bool): maximizes the objective.
         foreach, fused (bool, optional): accepted; every step is one fused call here.
         capturable (bool): accepted, of no effect.
         differentiable (bool): records the step, so that gradients flow through it.
@@ -86,7 +86,7 @@ class Adam(GroupStep):
 
 def adam(params, grads, exp_avgs, exp_avg_sqs, max_exp_avg_sqs, state_steps, foreach=None, capturable=False, differentiable=False, fused=None,
          grad_scale=None, found_inf=None, has_complex=False, decoupled_weight_decay=False, *, amsgrad, beta1, beta2, lr, weight_decay, eps, maximize):
-    """The step of :class:`Adam` for lists of parameters, gradients and states, which are changed in place."""
+    """Does the step of :class:`Adam` for lists of parameters, gradients and states, which are changed in place."""
     lists = {"exp_avg": exp_avgs, "exp_avg_sq": exp_avg_sqs, "max_exp_avg_sq": max_exp_avg_sqs if amsgrad else [], "step": state_steps}
     group = {"lr": lr, "betas": (beta1, beta2), "eps": eps, "weight_decay": weight_decay, "amsgrad": amsgrad, "maximize": maximize,
              "decoupled_weight_decay": decoupled_weight_decay}

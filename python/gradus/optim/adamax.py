@@ -18,7 +18,7 @@ class Adamax(GroupStep):
         eps (float): see above.
         weight_decay (float): this times the parameter is added to its gradient.
         foreach (bool, optional): accepted; every step is one call of C.
-        maximize (bool): climbs instead of descending.
+        maximize (bool): maximizes the objective.
         differentiable, capturable (bool): only False.
 
     Raises ValueError for values out of range.
@@ -55,7 +55,7 @@ class Adamax(GroupStep):
 
 def adamax(params, grads, exp_avgs, exp_infs, state_steps, foreach=None, maximize=False, differentiable=False, capturable=False, has_complex=False, *,
            eps, beta1, beta2, lr, weight_decay):
-    """The step of :class:`Adamax` for lists of parameters, gradients and states, which are changed in place."""
+    """Does the step of :class:`Adamax` for lists of parameters, gradients and states, which are changed in place."""
     lists = {"exp_avg": exp_avgs, "exp_inf": exp_infs, "step": state_steps}
     group = {"lr": lr, "betas": (beta1, beta2), "eps": eps, "weight_decay": weight_decay, "maximize": maximize}
     step_of_lists(Adamax, params, grads, lists, group, differentiable=differentiable)

@@ -20,7 +20,7 @@ class ASGD(GroupStep):
         t0 (float): the step from which on the mean is taken.
         weight_decay (float): this times the parameter is added to its gradient.
         foreach (bool, optional): accepted; every step is one call of C.
-        maximize (bool): climbs instead of descending.
+        maximize (bool): maximizes the objective.
         differentiable (bool): records the step, so that gradients flow through it.
         capturable (bool): accepted, of no effect.
 
@@ -66,7 +66,7 @@ class ASGD(GroupStep):
 
 def asgd(params, grads, axs, mus, etas, state_steps, foreach=None, maximize=False, differentiable=False, capturable=False, has_complex=False, *,
          lambd, lr, t0, alpha, weight_decay):
-    """The step of :class:`ASGD` for lists of parameters, gradients and states, which are changed in place."""
+    """Does the step of :class:`ASGD` for lists of parameters, gradients and states, which are changed in place."""
     lists = {"ax": axs, "eta": etas, "mu": mus, "step": state_steps}
     group = {"lr": lr, "lambd": lambd, "alpha": alpha, "t0": t0, "weight_decay": weight_decay, "maximize": maximize}
     step_of_lists(ASGD, params, grads, lists, group, differentiable=differentiable)

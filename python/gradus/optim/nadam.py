@@ -24,7 +24,7 @@ class NAdam(GroupStep):
         momentum_decay (float): see above.
         decoupled_weight_decay (bool): multiplies the parameter by ``1 - lr * weight_decay`` instead.
         foreach (bool, optional): accepted; every step is one call of C.
-        maximize (bool): climbs instead of descending.
+        maximize (bool): maximizes the objective.
         capturable (bool): accepted, of no effect.
         differentiable (bool): records the step, so that gradients flow through it.
 
@@ -72,7 +72,7 @@ class NAdam(GroupStep):
 
 def nadam(params, grads, exp_avgs, exp_avg_sqs, mu_products, state_steps, decoupled_weight_decay=False, foreach=None, capturable=False,
           differentiable=False, has_complex=False, maximize=False, *, beta1, beta2, lr, weight_decay, momentum_decay, eps):
-    """The step of :class:`NAdam` for lists of parameters, gradients and states, which are changed in place."""
+    """Does the step of :class:`NAdam` for lists of parameters, gradients and states, which are changed in place."""
     lists = {"exp_avg": exp_avgs, "exp_avg_sq": exp_avg_sqs, "mu_product": mu_products, "step": state_steps}
     group = {"lr": lr, "betas": (beta1, beta2), "eps": eps, "weight_decay": weight_decay, "momentum_decay": momentum_decay, "maximize": maximize,
              "decoupled_weight_decay": decoupled_weight_decay}

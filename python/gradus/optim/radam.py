@@ -1,4 +1,4 @@
-"""RAdam: Adam that waits for its mean square to mean something."""
+"""RAdam: Adam that divides by the root of the mean square only from the step on in which its variance is known well enough."""
 from __future__ import annotations
 
 import gradus
@@ -22,7 +22,7 @@ class RAdam(GroupStep):
         weight_decay (float): this times the parameter is added to its gradient.
         decoupled_weight_decay (bool): multiplies the parameter by ``1 - lr * weight_decay`` instead.
         foreach (bool, optional): accepted; every step is one call of C.
-        maximize (bool): climbs instead of descending.
+        maximize (bool): maximizes the objective.
         capturable (bool): accepted, of no effect.
         differentiable (bool): records the step, so that gradients flow through it.
 
@@ -66,7 +66,7 @@ class RAdam(GroupStep):
 
 def radam(params, grads, exp_avgs, exp_avg_sqs, state_steps, decoupled_weight_decay=False, foreach=None, differentiable=False, capturable=False,
           has_complex=False, maximize=False, *, beta1, beta2, lr, weight_decay, eps):
-    """The step of :class:`RAdam` for lists of parameters, gradients and states, which are changed in place."""
+    """Does the step of :class:`RAdam` for lists of parameters, gradients and states, which are changed in place."""
     lists = {"exp_avg": exp_avgs, "exp_avg_sq": exp_avg_sqs, "step": state_steps}
     group = {"lr": lr, "betas": (beta1, beta2), "eps": eps, "weight_decay": weight_decay, "maximize": maximize,
              "decoupled_weight_decay": decoupled_weight_decay}

@@ -22,7 +22,7 @@ class RMSprop(GroupStep):
         capturable (bool): accepted, of no effect.
         differentiable (bool): records the step, so that gradients flow through it.
         foreach (bool, optional): accepted; every step is one call of C.
-        maximize (bool): climbs instead of descending.
+        maximize (bool): maximizes the objective.
 
     Raises ValueError for values out of range.
 
@@ -59,7 +59,7 @@ class RMSprop(GroupStep):
 
 def rmsprop(params, grads, square_avgs, grad_avgs, momentum_buffer_list, state_steps, foreach=None, maximize=False, differentiable=False,
             capturable=False, has_complex=False, *, lr, alpha, eps, weight_decay, momentum, centered):
-    """The step of :class:`RMSprop` for lists of parameters, gradients and states, which are changed in place."""
+    """Does the step of :class:`RMSprop` for lists of parameters, gradients and states, which are changed in place."""
     lists = {"square_avg": square_avgs, "momentum_buffer": momentum_buffer_list if momentum > 0 else [], "grad_avg": grad_avgs if centered else [],
              "step": state_steps}
     group = {"lr": lr, "alpha": alpha, "eps": eps, "weight_decay": weight_decay, "momentum": momentum, "centered": centered, "maximize": maximize}

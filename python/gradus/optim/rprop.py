@@ -20,7 +20,7 @@ class Rprop(GroupStep):
         capturable (bool): accepted, of no effect.
         differentiable (bool): records the step, so that gradients flow through it.
         foreach (bool, optional): accepted; every step is one call of C.
-        maximize (bool): climbs instead of descending.
+        maximize (bool): maximizes the objective.
 
     Raises ValueError for values out of range.
 
@@ -60,7 +60,7 @@ class Rprop(GroupStep):
 
 def rprop(params, grads, prevs, step_sizes, state_steps, foreach=None, capturable=False, maximize=False, differentiable=False, has_complex=False, *,
           step_size_min, step_size_max, etaminus, etaplus):
-    """The step of :class:`Rprop` for lists of parameters, gradients and states, which are changed in place."""
+    """Does the step of :class:`Rprop` for lists of parameters, gradients and states, which are changed in place."""
     lists = {"prev": prevs, "step_size": step_sizes, "step": state_steps}
     group = {"etas": (etaminus, etaplus), "step_sizes": (step_size_min, step_size_max), "maximize": maximize}
     step_of_lists(Rprop, params, grads, lists, group, differentiable=differentiable)

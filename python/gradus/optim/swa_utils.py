@@ -20,7 +20,7 @@ def _check_decay(decay):
 
 
 def get_ema_avg_fn(decay=0.999):
-    """An ``avg_fn`` of :class:`AveragedModel`: ``decay * averaged + (1 - decay) * current``."""
+    """Returns an ``avg_fn`` of :class:`AveragedModel`: ``decay * averaged + (1 - decay) * current``."""
     _check_decay(decay)
 
     @gradus.no_grad()
@@ -31,7 +31,7 @@ def get_ema_avg_fn(decay=0.999):
 
 
 def get_swa_avg_fn():
-    """An ``avg_fn`` of :class:`AveragedModel`: the mean of all models so far."""
+    """Returns an ``avg_fn`` of :class:`AveragedModel`: the mean of all models so far."""
 
     @gradus.no_grad()
     def swa_update(averaged_param, current_param, num_averaged):
@@ -45,7 +45,7 @@ def _is_inexact(tensor):
 
 
 def get_ema_multi_avg_fn(decay=0.999):
-    """A ``multi_avg_fn`` of :class:`AveragedModel`: as :func:`get_ema_avg_fn`, for lists of tensors in place."""
+    """Returns a ``multi_avg_fn`` of :class:`AveragedModel`: as :func:`get_ema_avg_fn`, for lists of tensors in place."""
     _check_decay(decay)
 
     @gradus.no_grad()
@@ -60,7 +60,7 @@ def get_ema_multi_avg_fn(decay=0.999):
 
 
 def get_swa_multi_avg_fn():
-    """A ``multi_avg_fn`` of :class:`AveragedModel`: as :func:`get_swa_avg_fn`, for lists of tensors in place."""
+    """Returns a ``multi_avg_fn`` of :class:`AveragedModel`: as :func:`get_swa_avg_fn`, for lists of tensors in place."""
 
     @gradus.no_grad()
     def swa_update(averaged_param_list, current_param_list, num_averaged):
@@ -103,7 +103,7 @@ class AveragedModel(Module):
         self.use_buffers = use_buffers
 
     def forward(self, *args, **kwargs):
-        """The averaged model's."""
+        """Computes the result of the averaged model."""
         return self.module(*args, **kwargs)
 
     def update_parameters(self, model):
@@ -183,7 +183,7 @@ class SWALR(LRScheduler):
         super().__init__(optimizer, last_epoch)
 
     def anneal_func(self, t):
-        """How far the rates have come at the fraction t of the epochs."""
+        """Returns how far the rates have come at the fraction t of the epochs."""
         return (1 - math.cos(math.pi * t)) / 2 if self._anneal_strategy == "cos" else t
 
     def _compute_lr(self):

@@ -40,7 +40,7 @@ class DefaultDeviceType:
 
 
 def noop_context_fn():
-    """Two context managers that do nothing: for a first call, and for the second."""
+    """Returns two context managers that do nothing: for a first call, and for the second."""
     return contextlib.nullcontext(), contextlib.nullcontext()
 
 
@@ -144,18 +144,18 @@ class _Checkpoint(gradus.autograd.Function):
 
 
 def _detached(arg):
-    """A tensor as the beginning of a graph of its own; anything else as it is."""
+    """Returns a tensor as the beginning of a graph of its own; anything else as it is."""
     return arg.detach().requires_grad_(arg.requires_grad) if isinstance(arg, gradus.Tensor) else arg
 
 
 def _tensors(outputs):
-    """The tensors of an output, in order."""
+    """Returns the tensors of an output, in order."""
     items = outputs.values() if isinstance(outputs, dict) else outputs if isinstance(outputs, (tuple, list)) else [outputs]
     return [item for item in items if isinstance(item, gradus.Tensor)]
 
 
 def _with_tensors(outputs, tensors):
-    """The output with other tensors in the places of its own."""
+    """Returns the output with other tensors in the places of its own."""
     if isinstance(outputs, dict):
         return {key: _with_tensors(item, tensors) if isinstance(item, gradus.Tensor) else item for key, item in outputs.items()}
     if isinstance(outputs, (tuple, list)):
@@ -168,7 +168,7 @@ def _with_tensors(outputs, tensors):
 
 
 def detach_variable(inputs):
-    """The tensors of a tuple as leaves of a new graph, everything else as it is. RuntimeError: no tuple."""
+    """Returns the tensors of a tuple as leaves of a new graph, everything else as it is. RuntimeError: no tuple."""
     if not isinstance(inputs, tuple):
         raise RuntimeError("Only tuple of tensors is supported. Got Unsupported input type: ", type(inputs).__name__)
     return tuple(map(_detached, inputs))

@@ -58,7 +58,7 @@ class RemovableHandle:
 
 
 def unserializable_hook(f):
-    """The function, marked so that warn_if_has_hooks is silent about it."""
+    """Returns the function, marked so that warn_if_has_hooks is silent about it."""
     f.__torch_unserializable__ = True
     return f
 

@@ -23,7 +23,7 @@ def _warn_of_broadcast(input, target):
 
 
 def mse_loss(input, target, size_average=None, reduce=None, reduction="mean", weight=None):
-    """(input - target)^2, reduced. weight: factors of the same shape; the mean is then the weighted one.
+    """Returns (input - target)^2, reduced. weight: factors of the same shape; the mean is then the weighted one.
 
     >>> F.mse_loss(gradus.tensor([1., 2.]), gradus.tensor([1., 4.])).item()
     2.0
@@ -36,7 +36,7 @@ def mse_loss(input, target, size_average=None, reduce=None, reduction="mean", we
 
 
 def l1_loss(input, target, size_average=None, reduce=None, reduction="mean", weight=None):
-    """|input - target|, reduced. weight: factors of the same shape; the mean is then the weighted one."""
+    """Returns |input - target|, reduced. weight: factors of the same shape; the mean is then the weighted one."""
     _warn_of_broadcast(input, target)
     reduction = named_reduction(size_average, reduce, reduction)
     if weight is None:
@@ -45,13 +45,13 @@ def l1_loss(input, target, size_average=None, reduce=None, reduction="mean", wei
 
 
 def smooth_l1_loss(input, target, size_average=None, reduce=None, reduction="mean", beta=1.0):
-    """d^2 / (2 beta) where d = |input - target| is below beta, d - beta / 2 elsewhere, reduced. RuntimeError: beta is negative."""
+    """Returns d^2 / (2 beta) where d = |input - target| is below beta, d - beta / 2 elsewhere, reduced. RuntimeError: beta is negative."""
     _warn_of_broadcast(input, target)
     return _nn.smooth_l1_loss(input, target, named_reduction(size_average, reduce, reduction), beta)
 
 
 def huber_loss(input, target, reduction="mean", delta=1.0, weight=None):
-    """d^2 / 2 where d = |input - target| is at most delta, delta (d - delta / 2) elsewhere, reduced. RuntimeError: delta is not positive.
+    """Returns d^2 / 2 where d = |input - target| is at most delta, delta (d - delta / 2) elsewhere, reduced. RuntimeError: delta is not positive.
 
     weight: factors of the same shape.
     """
@@ -62,7 +62,7 @@ def huber_loss(input, target, reduction="mean", delta=1.0, weight=None):
 
 
 def kl_div(input, target, size_average=None, reduce=None, reduction="mean", log_target=False):
-    """target (log(target) - input) for input of logarithms, reduced; with log_target the target is of logarithms too.
+    """Returns target (log(target) - input) for input of logarithms, reduced; with log_target the target is of logarithms too.
 
     "batchmean" is the sum divided by the first size, which is what the divergence is; "mean" divides by the number of elements.
     """
@@ -74,7 +74,7 @@ def kl_div(input, target, size_average=None, reduce=None, reduction="mean", log_
 
 
 def binary_cross_entropy(input, target, weight=None, size_average=None, reduce=None, reduction="mean"):
-    """-(target log(input) + (1 - target) log(1 - input)), with logarithms of at least -100, times weight, reduced.
+    """Returns -(target log(input) + (1 - target) log(1 - input)), with logarithms of at least -100, times weight, reduced.
 
     ValueError: the shapes differ. RuntimeError: input is not in [0, 1].
     """

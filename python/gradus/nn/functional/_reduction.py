@@ -5,7 +5,7 @@ import warnings
 
 
 def legacy_reduction(size_average, reduce, reduction, stacklevel=3):
-    """The reduction that size_average and reduce ask for, with a warning; `reduction` where both are None."""
+    """Returns the reduction that size_average and reduce ask for, with a warning; `reduction` where both are None."""
     if size_average is None and reduce is None:
         return reduction
     average, reduces = size_average is None or size_average, reduce is None or reduce

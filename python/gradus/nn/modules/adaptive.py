@@ -19,7 +19,7 @@ class AdaptiveLogSoftmaxWithLoss(Module):
     """Logarithms of the probabilities of the targets, and minus their mean: (output, loss), for input (N, in_features) or (in_features).
 
     Classes are sorted by frequency, the most frequent first. Those below cutoffs[0] are scored by the head itself; the head also scores each cluster,
-    between two cutoffs, whose classes a smaller layer of the tail tells apart: of in_features // div_value^(i + 1) features for cluster i. ValueError:
+    between two cutoffs. A smaller layer of the tail, with in_features // div_value^(i + 1) features for cluster i, scores the classes of a cluster. ValueError:
     cutoffs that are not increasing numbers from 1 to n_classes - 1.
 
     >>> layer = nn.AdaptiveLogSoftmaxWithLoss(8, 10, cutoffs=[2, 5], div_value=2.0)
@@ -94,5 +94,5 @@ class AdaptiveLogSoftmaxWithLoss(Module):
         return _C._adaptive_log_prob(self.head(input), [cluster(input) for cluster in self.tail], self.shortlist_size)
 
     def predict(self, input):
-        """The most probable class of each row of (N, in_features)."""
+        """Returns the most probable class of each row of (N, in_features)."""
         return self.log_prob(input).argmax(dim=1)

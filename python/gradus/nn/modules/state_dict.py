@@ -51,7 +51,7 @@ class StateDict:
     # ---- Saving -------------------------------------------------------------------------------------------------------------
 
     def state_dict(self, *args, destination=None, prefix="", keep_vars=False):
-        """All parameters and persistent buffers by name, as an OrderedDict, or put into destination.
+        """Returns all parameters and persistent buffers by name, as an OrderedDict, or put into destination.
 
         The tensors share memory with the module's. prefix: put before every name. keep_vars: they are the parameters themselves, not detached
         from the graph. The attribute _metadata of the result has the version of each module.

@@ -26,7 +26,7 @@ class _Combined(LRScheduler):
         self.optimizer = optimizer
 
     def state_dict(self):
-        """All attributes but the optimizer, and the states of the schedules."""
+        """Returns all attributes but the optimizer, and the states of the schedules."""
         state = super().state_dict()
         state["_schedulers"] = [scheduler.state_dict() for scheduler in self._schedulers]
         return state

@@ -151,7 +151,7 @@ class _MultiProcessingDataLoaderIter(_BaseDataLoaderIter):
         return answer
 
     def _receive(self):
-        """The next answer of any worker."""
+        """Returns the next answer of a worker, whichever sends one first."""
         by_pipe = {worker.pipe: worker for worker in self._workers if worker.tasks}
         by_sentinel = {worker.process.sentinel: worker for worker in by_pipe.values()}
         ready = connection.wait([*by_pipe, *by_sentinel], self._loader.timeout or None)

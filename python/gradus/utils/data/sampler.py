@@ -44,7 +44,7 @@ class RandomSampler(Sampler):
     Args:
         data_source: a data set with a length.
         replacement (bool): an index may come several times.
-        num_samples (int, optional): how many indices to draw; the length of the data set. Without replacement, whole permutations
+        num_samples (int, optional): how many indices to draw; the length of the data set. Without replacement, permutations of all indices
             follow one another until there are enough.
         generator (Generator, optional): without one, each pass seeds its own from the default generator.
 
