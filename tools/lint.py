@@ -1,4 +1,4 @@
-"""What a compiler does not check: the floors, the notes, exported symbols, forbidden calls, formatting, generated snapshots, edits of make mutate."""
+"""What a compiler does not check: the floors, the notes, exported symbols, forbidden calls, compositions in Python, formatting, generated snapshots, edits of make mutate."""
 import ast
 import graphlib
 import re
@@ -9,6 +9,7 @@ import tomllib
 from pathlib import Path
 
 import includes
+import numerics
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
@@ -204,6 +205,10 @@ def check_includes():
     yield from includes.check()
 
 
+def check_numerics():
+    yield from numerics.check()
+
+
 def words_of_the_language():
     """The words that an entry may say: the tables of codegen/schema.py."""
     for name, table in vars(schema).items():
@@ -263,7 +268,7 @@ def unused_functions(root, expressions):
 
 def main():
     checks = [check_floors, check_extension, check_circles, check_words, check_calls, check_elements, check_notes, check_documents, check_symbols, check_format, check_snapshots,
-              check_mutants, check_includes, check_names, check_batches, check_bodies]
+              check_mutants, check_includes, check_numerics, check_names, check_batches, check_bodies]
     problems = [problem for check in checks for problem in check()]
     print("\n".join(problems) or f"lint: {len(checks)} checks, nothing found")
     sys.exit(1 if problems else 0)

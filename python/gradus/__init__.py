@@ -27,7 +27,7 @@ from gradus._removed import *  # noqa: F403
 from gradus._statistics import *  # noqa: F403
 from gradus.functional import *  # noqa: F403
 
-globals().pop("nn")  # the package and the module of these names are imported when they are asked for
+globals().pop("nn")  # these names are both a package and a module, which are imported on first use
 globals().pop("linalg")
 globals().pop("special")
 globals().pop("fft")
@@ -97,7 +97,7 @@ if TYPE_CHECKING:
 __config__, _weight_norm = _C.__config__, _C._weight_norm
 _pack_padded_sequence, _pad_packed_sequence = _C._pack_padded_sequence, _C._pad_packed_sequence
 newaxis = None
-torch = sys.modules[__name__]  # programs of PyTorch's that say "from torch import torch" run
+torch = sys.modules[__name__]  # so that "from torch import torch" works
 sys.meta_path.append(_absent.Finder)
 
 _SUBMODULES = frozenset({"accelerator", "amp", "array_api", "autograd", "backends", "compiler", "cpu", "cuda", "distributed", "distributions", "fft", "func", "futures", "fx", "hub", "jit", "linalg", "masked", "mps", "multiprocessing", "nested", "nn", "onnx", "ops",
@@ -119,12 +119,12 @@ _LAZY.update(dict.fromkeys((
     "from_file"), "storage"))
 
 
-if not TYPE_CHECKING:  # which knows the names above, and must find the others absent
+if not TYPE_CHECKING:  # imported last: it must find the names above and no others
 
     def __getattr__(name):
         if name in _SUBMODULES:
             return importlib.import_module(f"gradus.{name}")
-        if name.startswith(("_foreach_", "_amp_", "_fft_", "_scaled_mm", "_sobol_")):  # Operators that are no public names.
+        if name.startswith(("_foreach_", "_amp_", "_fft_", "_scaled_mm", "_sobol_")):  # Operators whose names are not public.
             return getattr(_C, name)
         if name in _LAZY:
             value = getattr(importlib.import_module(f"gradus.{_LAZY[name]}"), name)
@@ -133,7 +133,7 @@ if not TYPE_CHECKING:  # which knows the names above, and must find the others a
         raise AttributeError(f"module 'gradus' has no attribute '{name}'")
 
 
-if "multiprocessing.reduction" in sys.modules:  # which sends tensors as copies until it is told otherwise
+if "multiprocessing.reduction" in sys.modules:  # multiprocessing sends tensors as copies unless a program asks for shared memory
     from gradus import multiprocessing as multiprocessing
 
 

@@ -7,7 +7,7 @@ import sys
 _EXTENSIONS = "extensions in C++ need PyTorch's own headers; write a plug-in against gradus/gradus.h, and load it with gradus.ops.load_library"
 _DEVICE = "there is no such device or library here"
 _LAUNCH = "there is one process, which is started as any program"
-# By the beginning of the name below torch; the longest one that fits is taken.
+# The keys are prefixes of names below torch; the longest prefix that matches counts.
 _REASONS = {
     "_dynamo": "nothing is compiled, and gradus.compile returns what it is given",
     "_export": "programs cannot be exported; save a state_dict with gradus.save",

@@ -5,7 +5,7 @@ from gradus import _C
 from gradus._C import Tensor, _call_override, _has_torch_function, _overloaded_among
 
 
-# Methods that compute no tensor by an operator: what they do is written for them, in C or here.
+# Methods that call no operator of the schema: they are written by hand, in C or here.
 HAND_WRITTEN = frozenset("""
 __array__ __array_wrap__ __bool__ __complex__ __contains__ __deepcopy__ __dlpack__ __dlpack_device__ __float__ __format__ __index__ __int__ __len__ __reduce_ex__ __repr__ __reversed__
 _is_view apply_ backward data_ptr detach_ dim element_size get_device is_complex is_conj is_floating_point is_inference is_neg is_nonzero is_pinned is_set_to is_shared is_signed item map2_
@@ -23,7 +23,7 @@ _RENAMED = {"linalg_matmul": "matmul", "special_expit": "sigmoid", "special_gamm
 
 
 def by_name(function, args):
-    """A function that __torch_function__ got, and its arguments: those of an operator of the language, or of torch.special, as the function of torch that computes it."""
+    """Returns a function that __torch_function__ got, and its arguments: those of an operator of the language, or of torch.special, as the function of torch that computes it."""
     name = function.__name__
     if name in _RENAMED or name.startswith("special_"):
         return getattr(_C, _RENAMED.get(name, name.removeprefix("special_")), function), args
@@ -41,7 +41,7 @@ def _items(arguments):
 
 
 def overridable(function):
-    """The function, which asks a mode, or the class of an argument or of an item of a list among them, before it is called."""
+    """Returns the function, which asks a mode, or the class of an argument or of an item of a list among them, before it is called."""
 
     @functools.wraps(function)
     def call(*args, **kwargs):

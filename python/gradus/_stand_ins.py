@@ -62,7 +62,7 @@ _NAMES = {
 
 
 def _stand_in(module, name, reason):
-    """A class of that name, of which no object and no class can be made: NotImplementedError."""
+    """Returns a class of that name, of which no object and no class can be made: NotImplementedError."""
 
     def refuse(*args, **kwargs):
         raise NotImplementedError(f"{module}.{name}: {reason}")
@@ -71,7 +71,7 @@ def _stand_in(module, name, reason):
 
 
 def of_module(module):
-    """The ``__getattr__`` of a module, which makes its stand-ins."""
+    """Returns the ``__getattr__`` of a module, which makes its stand-ins."""
     reasons = {name: reason for reason, names in _NAMES[module.partition(".")[2]].items() for name in names.split()}
     made = {}
 

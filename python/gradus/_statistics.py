@@ -1,4 +1,4 @@
-"""Histograms in several dimensions, whose bins PyTorch takes in several forms. What is computed is computed by operators."""
+"""Histograms in several dimensions: the forms in which PyTorch takes their bins. Operators do the computation."""
 from typing import NamedTuple
 
 from gradus import _C
@@ -22,7 +22,8 @@ _Histogramdd.__module__ = "torch.return_types"
 
 @overridable
 def histogramdd(input, bins, range=None, weight=None, density=False):
-    """How many points, the rows of input, or how much of their weight, each cell of a grid holds, and the edges of its bins along each dimension.
+    """Returns how many points, the rows of input, or how much of their weight, each cell of a grid holds, and the edges of its bins along each
+    dimension.
 
     `bins`: how many there are along each dimension, or their edges. range: the first and the last edge of each dimension, one pair after the other; the least and the largest number
     where it is absent. density: divided by their sum and by the volume of the cell.

@@ -34,7 +34,7 @@ def use_deterministic_algorithms(mode, *, warn_only=False):
 
 
 def are_deterministic_algorithms_enabled():
-    """What use_deterministic_algorithms has set."""
+    """Returns what use_deterministic_algorithms has set."""
     return _debug_mode > 0
 
 
@@ -58,7 +58,7 @@ def set_deterministic_debug_mode(debug_mode):
 
 
 def get_deterministic_debug_mode():
-    """0, 1 or 2: see set_deterministic_debug_mode."""
+    """Returns 0, 1 or 2: see set_deterministic_debug_mode."""
     return _debug_mode
 
 
@@ -74,7 +74,7 @@ def set_float32_matmul_precision(precision):
 
 
 def get_float32_matmul_precision():
-    """What set_float32_matmul_precision has set; "highest" before.
+    """Returns what set_float32_matmul_precision has set; "highest" by default.
 
     >>> get_float32_matmul_precision()
     'highest'
@@ -89,7 +89,7 @@ def set_warn_always(b, /):
 
 
 def is_warn_always_enabled():
-    """What set_warn_always has set."""
+    """Returns what set_warn_always has set."""
     return _warn_always
 
 
@@ -109,7 +109,7 @@ def compiled_with_cxx11_abi():
 
 
 def get_device_module(device=None):
-    """The module of a type of device, by name or torch.device: gradus.cpu, gradus.cuda …"""
+    """Returns the module of a type of device, by name or torch.device: gradus.cpu, gradus.cuda …"""
     import gradus
 
     name = "cpu" if device is None else gradus.device(device).type
@@ -125,7 +125,7 @@ def _assert(condition, message):
 
 
 def typename(obj, /):
-    """The name of the type of an object, with its module; of a Tensor that of its dtype, too.
+    """Returns the name of the type of an object, with its module; of a Tensor that of its dtype, too.
 
     >>> import gradus
     >>> typename(gradus.ones(1)), typename(3)

@@ -11,7 +11,7 @@ __all__ = ["sym_float", "sym_int", "sym_ite", "sym_max", "sym_min", "sym_not", "
 
 @overridable
 def sym_int(a):
-    """A number as an int; a SymInt as it is.
+    """Returns a number as an int; a SymInt as it is.
 
     >>> gradus.sym_int(2.7)
     2
@@ -21,13 +21,13 @@ def sym_int(a):
 
 @overridable
 def sym_float(a):
-    """A number as a float."""
+    """Returns a number as a float."""
     return float(a)
 
 
 @overridable
 def sym_not(a):
-    """The negation of a truth value."""
+    """Returns the negation of a truth value."""
     return not a
 
 
@@ -40,7 +40,7 @@ def _number(function, a, b):
 
 @overridable
 def sym_max(a, b):
-    """The larger of two numbers, a float if one of them is.
+    """Returns the larger of two numbers, a float if one of them is.
 
     >>> gradus.sym_max(3, 2.0)
     3.0
@@ -50,13 +50,13 @@ def sym_max(a, b):
 
 @overridable
 def sym_min(a, b):
-    """The smaller of two numbers, a float if one of them is."""
+    """Returns the smaller of two numbers, a float if one of them is."""
     return _number(min, a, b)
 
 
 @overridable
 def sym_sum(*args):
-    """The sum of numbers, or of a list of them."""
+    """Returns the sum of numbers, or of a list of them."""
     return sum(args[0] if len(args) == 1 and isinstance(args[0], (list, tuple)) else args)
 
 
@@ -72,5 +72,5 @@ def sym_ite(b, t, f):
 
 @overridable
 def sym_sqrt(a):
-    """The square root of a number."""
+    """Returns the square root of a number."""
     return math.sqrt(a)

@@ -7,7 +7,7 @@ _VERSIONS = ("2021.12", "2022.12", "2023.12", "2024.12", "2025.12")
 
 
 def __array_namespace__(self, *, api_version=None):
-    """The functions of the Python array API standard, for tensors: ``gradus.array_api``. ValueError: another version of the standard than one up to 2025.12.
+    """Returns the functions of the Python array API standard, for tensors: ``gradus.array_api``. ValueError: another version of the standard than one up to 2025.12.
 
     >>> import gradus
     >>> gradus.ones(2).__array_namespace__().__name__
@@ -19,7 +19,7 @@ def __array_namespace__(self, *, api_version=None):
 
 
 def to_device(self, device, /, *, stream=None):
-    """The tensor on a device: ``to(device)``. ValueError: a stream, since no device here has any.
+    """Returns the tensor on a device: ``to(device)``. ValueError: a stream, since no device here has any.
 
     >>> import gradus
     >>> gradus.ones(2).to_device("cpu")

@@ -1,4 +1,4 @@
-"""Copies and pickling of tensors: the methods of Tensor that copy and pickle look for. copy.copy goes the way of pickle."""
+"""Copies and pickling of tensors: the methods of Tensor that the modules copy and pickle call. copy.copy uses those of pickle."""
 import copy
 from collections import OrderedDict
 
@@ -8,12 +8,12 @@ from gradus._overridable import add_methods
 
 
 def _over(storage, tensor):
-    """A tensor over a storage, with the geometry of another."""
+    """Returns a tensor over a storage, with the geometry of another."""
     return _from_storage(storage, tensor.storage_offset(), tuple(tensor.shape), tensor.stride(), tensor.dtype)
 
 
 def __deepcopy__(self, memo):
-    """A copy, with its gradient and its attributes; tensors that share a storage share the copy of it."""
+    """Returns a copy, with its gradient and its attributes; tensors that share a storage share the copy of it."""
     if id(self) in memo:
         return memo[id(self)]
     if not self.is_leaf:
@@ -33,7 +33,7 @@ def __deepcopy__(self, memo):
 
 
 def __reduce_ex__(self, protocol):
-    """A storage and the geometry over it: tensors that share a storage share it again when they are unpickled together."""
+    """Returns a storage and the geometry over it: tensors that share a storage share it again when they are unpickled together."""
     function, arguments = _reduce_plain(self)
     if type(self) is Tensor and not self.__dict__:
         return function, arguments

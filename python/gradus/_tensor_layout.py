@@ -6,7 +6,7 @@ __all__ = []
 
 
 def _compare(stride, other, size, other_size):
-    """Positive if a dimension lies further out than another, negative if further in; 0: either may be."""
+    """Returns a positive number if a dimension is outside another one in memory, a negative number if inside, and 0 if both orders are possible."""
     if stride == 0 or other == 0:
         return 0
     if stride == other:
@@ -15,7 +15,7 @@ def _compare(stride, other, size, other_size):
 
 
 def _from_inside(sizes, strides):
-    """The dimensions, the innermost first, by insertion: one that may lie on either side of another goes past it."""
+    """Returns the dimensions, the innermost first, by insertion: one that may lie on either side of another goes past it."""
     order = []
     for dim in reversed(range(len(sizes))):
         order.append(dim)
@@ -31,7 +31,7 @@ def _from_inside(sizes, strides):
 
 
 def dim_order(self, *, ambiguity_check=False):
-    """The dimensions in the order in which they lie in memory, the outermost first.
+    """Returns the dimensions in the order in which they lie in memory, the outermost first.
 
     Args:
         ambiguity_check (bool or list of memory_format, optional): raise where several orders are right, unless exactly one of the formats fits.

@@ -12,7 +12,7 @@ _FORMS = """ * ()
  * (torch.Storage source, int storage_offset, tuple of ints size, tuple of ints stride = ())
  * (Tensor source)
  * (Tensor source, int storage_offset, tuple of ints size, tuple of ints stride = ())"""
-# By the names that the casts of storages have.
+# The keys are the names of the methods that cast storages.
 CASTS = {"double": "float64", "float": "float32", "half": "float16", "bfloat16": "bfloat16", "long": "int64", "int": "int32", "short": "int16",
          "char": "int8", "byte": "uint8", "bool": "bool", "complex_double": "complex128", "complex_float": "complex64",
          "float8_e5m2": "float8_e5m2", "float8_e4m3fn": "float8_e4m3fn"}
@@ -38,7 +38,7 @@ def set_(self, source=_ABSENT, storage_offset=None, size=None, stride=None):
     >>> torch.empty(0).set_(torch.arange(4.), 1, (3,))
     tensor([1., 2., 3.])
     """
-    with _C.DisableTorchFunctionSubclass():  # no class takes set_ over, as in PyTorch
+    with _C.DisableTorchFunctionSubclass():  # as in PyTorch, no class may override set_
         storage, place = _source_of(self, source, storage_offset, size, stride)
         if _C.is_grad_enabled() and (self.requires_grad or isinstance(source, Tensor) and source.requires_grad):
             raise RuntimeError("a leaf Variable that requires grad is being used in an in-place operation." if self.requires_grad and self.is_leaf
@@ -49,7 +49,7 @@ def set_(self, source=_ABSENT, storage_offset=None, size=None, stride=None):
 
 
 def _source_of(self, source, offset, size, stride):
-    """The storage, and the offset, sizes and strides in elements."""
+    """Returns the storage, and the offset, sizes and strides in elements."""
     if source is _ABSENT and offset is None and size is None and stride is None:
         return UntypedStorage(0, device=self.device), (0, (0,), (1,))
     storage = getattr(source, "_untyped_storage", source)
@@ -98,7 +98,7 @@ def is_set_to(self, tensor):
 
 
 def storage(self):
-    """The storage of the tensor as a TypedStorage, which counts elements of its dtype. Deprecated: untyped_storage() gives the bytes."""
+    """Returns the storage of the tensor as a TypedStorage, which counts elements of its dtype. Deprecated: untyped_storage() gives the bytes."""
     from gradus.storage import TypedStorage, warn_typed_storage_removal
 
     warn_typed_storage_removal(stacklevel=4)
@@ -112,7 +112,7 @@ def _typed_storage(self):
 
 
 def storage_type(self):
-    """The class of the tensor's TypedStorage, torch.FloatStorage for example."""
+    """Returns the class of the tensor's TypedStorage, torch.FloatStorage for example."""
     return self._typed_storage()._get_legacy_storage_class()
 
 
@@ -153,12 +153,12 @@ def is_shared(self):
 
 
 def _new_shared(size, *, device="cpu"):
-    """A storage of so many bytes in memory that processes share."""
+    """Returns a storage of so many bytes in memory that processes share."""
     return UntypedStorage(size, device=device).share_memory_()
 
 
 def from_file(filename, shared=False, nbytes=0):
-    """The first bytes of a file as a storage, read when they are used.
+    """Returns the first bytes of a file as a storage, read when they are used.
 
     With shared, what is written to the storage goes into the file, which is made or lengthened where that is needed; without, the file stays as it
     is. RuntimeError: the file cannot be opened, or is too short.
@@ -170,7 +170,7 @@ def from_file(filename, shared=False, nbytes=0):
 
 
 def from_buffer(buffer, byte_order=None, count=-1, offset=0, *, dtype=_C.uint8):
-    """The bytes of an object with the buffer protocol as a new storage; those of another byte order are turned round.
+    """Returns the bytes of an object with the buffer protocol as a new storage; those of another byte order are turned round.
 
     byte_order: 'native', 'little' or 'big'; needed where dtype has more than one byte.
     count, offset: how many elements, and the first byte; all of them by default.
@@ -230,29 +230,29 @@ def _bytes_of(self):
 
 
 def new(self):
-    """An empty storage on the same device."""
+    """Returns an empty storage on the same device."""
     return UntypedStorage(0, device=self.device)
 
 
 def cpu(self):
-    """The storage itself on the cpu; otherwise a copy there."""
+    """Returns the storage itself on the cpu; otherwise a copy there."""
     return self if self.device.type == "cpu" else _bytes_of(self).cpu().untyped_storage()
 
 
 def to(self, *, device, non_blocking=False):
-    """The storage itself on its own device; otherwise a copy on another one."""
+    """Returns the storage itself on its own device; otherwise a copy on another one."""
     return self if _C.device(device) == self.device else _bytes_of(self).to(device).untyped_storage()
 
 
 def _type(self, dtype=None, non_blocking=False):
-    """The name of the type; with a type, the bytes as numbers of that type."""
+    """Returns the name of the type; with a type, the bytes as numbers of that type."""
     from gradus.storage import converted
 
     return "torch.storage.UntypedStorage" if dtype is None else converted(_bytes_of(self), dtype)
 
 
 def get_device(self):
-    """The number of the device, -1 on the cpu."""
+    """Returns the number of the device, -1 on the cpu."""
     return self.device.index if self.device.index is not None else -1
 
 

@@ -11,7 +11,7 @@ __all__ = [*_DTYPES, "set_default_tensor_type"]
 
 
 class _TensorType(type):
-    """Of a class that is called as Tensor is, and that has no objects of its own."""
+    """The metaclass of classes that are called as Tensor is and have no instances of their own."""
 
     def __call__(cls, *args, **kwargs):
         return _legacy_tensor(cls.dtype, args, kwargs)

@@ -1,4 +1,4 @@
-"""What pickled tensors and storages are made with. The names are PyTorch's, as the place for hooks is, which are not pickled."""
+"""Functions that rebuild pickled tensors and storages. The names and the argument for hooks, which are not pickled, are PyTorch's."""
 import gradus
 from gradus._C import DisableTorchFunctionSubclass, UntypedStorage, _from_storage, _new_storage
 

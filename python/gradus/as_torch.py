@@ -35,7 +35,7 @@ class _SameModule(importlib.abc.Loader):
         return self._module
 
     def exec_module(self, module):
-        module.__spec__ = self._spec  # Importing has put that of the other name there.
+        module.__spec__ = self._spec  # The import has already put the module of the other name there.
 
 
 class _TorchFinder(importlib.abc.MetaPathFinder):
@@ -49,7 +49,7 @@ class _TorchFinder(importlib.abc.MetaPathFinder):
             module = importlib.import_module(own_name)
         except ModuleNotFoundError as exception:
             if exception.name is None or not (own_name + ".").startswith(exception.name + "."):
-                raise  # It is there, and needs something that is not.
+                raise  # The module exists; something that it imports does not.
             return refuse(name)
         _name_loaded(own_name)
         return importlib.machinery.ModuleSpec(name, _SameModule(module), is_package=hasattr(module, "__path__"))
@@ -153,5 +153,5 @@ def _hide_own_frames():
 
 
 if __name__ == "__main__":
-    # By its name, since the program becomes __main__.
+    # Imported by name, because the program becomes __main__.
     importlib.import_module("gradus.as_torch").main()

@@ -9,7 +9,7 @@ _said = False
 
 
 def compile(model=None, *, fullgraph=False, dynamic=None, backend="inductor", mode=None, options=None, name=None, disable=False, **others):
-    """The model or function itself. Every other argument is accepted and has no effect. It warns once.
+    """Returns the model or function itself. Every other argument is accepted and has no effect. It warns once.
 
     Raises AssertionError for what cannot be called.
 
@@ -30,22 +30,22 @@ def compile(model=None, *, fullgraph=False, dynamic=None, backend="inductor", mo
 
 
 def disable(fn=None, recursive=True, *, reason=None):
-    """The function itself, as a decorator with arguments or without."""
+    """Returns the function itself, as a decorator with arguments or without."""
     return functools.partial(disable, recursive=recursive, reason=reason) if fn is None else fn
 
 
 def allow_in_graph(fn):
-    """The function itself."""
+    """Returns the function itself."""
     return fn
 
 
 def assume_constant_result(fn):
-    """The function itself."""
+    """Returns the function itself."""
     return fn
 
 
 def substitute_in_graph(original_fn, **kwargs):
-    """A decorator that gives its function back."""
+    """Returns a decorator that gives its function back."""
     return lambda fn: fn
 
 
@@ -63,7 +63,7 @@ class set_stance:
 
 
 def list_backends(exclude_tags=()):
-    """An empty list."""
+    """Returns an empty list."""
     return []
 
 

@@ -1,5 +1,5 @@
-"""Functions of the module whose arguments or results have a form that no operator has: any number of tensors, results that options add. What is
-computed is computed by operators.
+"""Functions whose arguments or results have a form that no operator has: any number of tensors, or results that depend on options. Operators do the
+computation.
 """
 from gradus import _C
 from gradus._C import Tensor, block_diag, broadcast_tensors, cartesian_prod, cdist, istft, meshgrid, norm, split, stft, unravel_index
@@ -16,7 +16,7 @@ detach_, get_device, is_conj, is_inference, is_neg = Tensor.detach_, Tensor.get_
 # ---- Shapes ------------------------------------------------------------------------------------------------------------------------------
 
 def _of_each(function, tensors):
-    """A tensor for one tensor, a tuple for several or for a list of them."""
+    """Returns a tensor for one tensor, a tuple for several or for a list of them."""
     if len(tensors) == 1 and isinstance(tensors[0], Tensor):
         return function(tensors[0])
     if len(tensors) == 1:
@@ -26,19 +26,19 @@ def _of_each(function, tensors):
 
 @overridable
 def atleast_1d(*tensors):
-    """Each tensor, a 0-d one as one of 1 element; a tuple of several."""
+    """Returns each tensor with at least 1 dimension: a 0-d tensor becomes (1). A tuple for several tensors."""
     return _of_each(_C.atleast_1d, tensors)
 
 
 @overridable
 def atleast_2d(*tensors):
-    """Each tensor with at least 2 dimensions, new ones of size 1 in front; a tuple of several."""
+    """Returns each tensor with at least 2 dimensions: dimensions of size 1 are added in front. A tuple for several tensors."""
     return _of_each(_C.atleast_2d, tensors)
 
 
 @overridable
 def atleast_3d(*tensors):
-    """Each tensor with at least 3 dimensions: a vector becomes (1, n, 1), a matrix (n, m, 1); a tuple of several."""
+    """Returns each tensor with at least 3 dimensions: a vector becomes (1, n, 1), a matrix (n, m, 1). A tuple for several tensors."""
     return _of_each(_C.atleast_3d, tensors)
 
 
@@ -46,7 +46,7 @@ def atleast_3d(*tensors):
 
 @overridable
 def tensordot(a, b, dims=2, out=None):
-    """The sum of products over dimensions of a and b: the last `dims` of a and the first ones of b, or two lists of them."""
+    """Returns the sum of products over dimensions of a and b: the last `dims` of a and the first ones of b, or two lists of them."""
     if isinstance(dims, Tensor):
         dims = dims.tolist()
     if isinstance(dims, (list, tuple)) and len(dims) > 1:
@@ -63,7 +63,8 @@ def tensordot(a, b, dims=2, out=None):
 
 @overridable
 def einsum(equation, *operands):
-    """Sums of products of the operands' elements, as the equation says: "ij,jk->ik" is a matrix product. The operands may be given in one list.
+    """Returns sums of products of the operands' elements, as the equation says: "ij,jk->ik" is a matrix product. The operands may be given in one
+    list.
 
     >>> import gradus as torch
     >>> torch.einsum("ij,j->i", torch.tensor([[1.0, 2.0], [3.0, 4.0]]), torch.tensor([1.0, 10.0]))
@@ -76,13 +77,14 @@ def einsum(equation, *operands):
 
 @overridable
 def chain_matmul(*matrices, out=None):
-    """linalg.multi_dot of one or more matrices."""
+    """Returns linalg.multi_dot of one or more matrices."""
     return _C.chain_matmul(list(matrices), out=out)
 
 
 @overridable
 def lobpcg(A, k=None, B=None, X=None, n=None, iK=None, niter=None, tol=None, largest=None, method=None, tracker=None, ortho_iparams=None, ortho_fparams=None, ortho_bparams=None):
-    """The k largest eigenvalues of symmetric matrices A, or smallest ones unless `largest`, and their vectors, by iteration. Both methods are the same here. NotImplementedError: a tracker, or
+    """Returns the k largest eigenvalues of symmetric matrices A, or smallest ones unless `largest`, and their vectors, by iteration. Both methods
+    are the same here. NotImplementedError: a tracker, or
     parameters of the orthogonalization.
 
     >>> import gradus as torch
@@ -100,7 +102,7 @@ def lobpcg(A, k=None, B=None, X=None, n=None, iK=None, niter=None, tol=None, lar
 
 @overridable
 def nonzero(input, *, out=None, as_tuple=False):
-    """The indices of elements that are not zero: a row for each, or with as_tuple a vector for each dimension."""
+    """Returns the indices of elements that are not zero: a row for each, or with as_tuple a vector for each dimension."""
     if not isinstance(as_tuple, bool):
         raise TypeError(f"nonzero(): argument 'as_tuple' must be bool, not {type(as_tuple).__name__}")
     if as_tuple:
@@ -115,7 +117,7 @@ def _results(values, inverse, counts, return_inverse, return_counts):
 
 @overridable
 def unique(input, sorted=True, return_inverse=False, return_counts=False, dim=None):
-    """The distinct elements in order, or with dim the distinct slices; then, as asked for, which of them each element is and how often each occurs."""
+    """Returns the distinct elements in order, or with dim the distinct slices; then, as asked for, which of them each element is and how often each occurs."""
     if dim is not None:
         return _results(*_C._unique_dim(input, dim, sorted, return_inverse, return_counts), return_inverse, return_counts)
     return _results(*_C._unique2(input, sorted, return_inverse, return_counts), return_inverse, return_counts)
@@ -123,7 +125,7 @@ def unique(input, sorted=True, return_inverse=False, return_counts=False, dim=No
 
 @overridable
 def unique_consecutive(input, return_inverse=False, return_counts=False, dim=None):
-    """The first of each run of equal elements, or with dim slices; then, as asked for, the run of each element and how long each is."""
+    """Returns the first of each run of equal elements, or with dim slices; then, as asked for, the run of each element and how long each is."""
     return _results(*_C._unique_consecutive(input, return_inverse, return_counts, dim), return_inverse, return_counts)
 
 

@@ -25,12 +25,12 @@ class Future:
         return self._set.is_set()
 
     def wait(self):
-        """The result, when it is there. Raises the exception that was set in its place."""
+        """Returns the result, when it is there. Raises the exception that was set in its place."""
         self._set.wait()
         return self.value()
 
     def value(self):
-        """The result that is there. RuntimeError: there is none yet."""
+        """Returns the result that is there. RuntimeError: there is none yet."""
         if not self.done():
             raise RuntimeError("The Future has no value yet: call wait()")
         if self._exception is not None:
@@ -65,7 +65,7 @@ class Future:
         callback(self)
 
     def then(self, callback):
-        """A Future of callback(self)."""
+        """Returns a Future of callback(self)."""
         result = Future()
 
         def run(done):
@@ -79,7 +79,7 @@ class Future:
 
 
 def collect_all(futures):
-    """A Future of the list of futures, when all are done."""
+    """Returns a Future of the list of futures, when all are done."""
     result, left, lock = Future(), [len(futures)], threading.Lock()
 
     def one_done(_):
@@ -97,7 +97,7 @@ def collect_all(futures):
 
 
 def wait_all(futures):
-    """The list of all results.
+    """Returns the list of all results.
 
     >>> future = Future()
     >>> future.set_result(1)

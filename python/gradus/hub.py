@@ -19,7 +19,7 @@ def _get_torch_home():
 
 
 def get_dir():
-    """The cache folder: of set_dir, or $TORCH_HOME/hub, which is ~/.cache/torch/hub."""
+    """Returns the cache folder: of set_dir, or $TORCH_HOME/hub, which is ~/.cache/torch/hub."""
     return _hub_dir if _hub_dir is not None else os.path.join(_get_torch_home(), "hub")
 
 
@@ -30,14 +30,14 @@ def set_dir(d):
 
 
 def _entries(repo_or_dir, source):
-    """The module hubconf.py of a repository."""
+    """Returns the module hubconf.py of a repository."""
     if source not in ("github", "local"):
         raise ValueError(f'Unknown source: "{source}". Allowed values: "github" | "local".')
     folder = repo_or_dir if source == "local" else _cached(repo_or_dir)
     path = os.path.join(folder, "hubconf.py")
     spec = importlib.util.spec_from_file_location("hubconf", path)
     module = importlib.util.module_from_spec(spec)
-    sys.path.insert(0, folder)  # A hubconf imports its neighbours.
+    sys.path.insert(0, folder)  # A hubconf imports modules beside it.
     try:
         spec.loader.exec_module(module)
     finally:
@@ -49,7 +49,7 @@ def _entries(repo_or_dir, source):
 
 
 def _cached(repo):
-    """The folder of a repository owner/name[:ref] in the cache. NotImplementedError: it is not there."""
+    """Returns the folder of a repository owner/name[:ref] in the cache. NotImplementedError: it is not there."""
     name, _, ref = repo.partition(":")
     beginning = name.replace("/", "_") + "_"
     found = sorted(entry for entry in (os.listdir(get_dir()) if os.path.isdir(get_dir()) else ()) if entry.startswith(beginning + ref))
@@ -68,18 +68,18 @@ def _entry(module, name):
 
 
 def list(github, force_reload=False, skip_validation=False, trust_repo="check", verbose=True, *, source=None):
-    """The names of the functions in the hubconf.py of a folder, or of a repository in the cache."""
+    """Returns the names of the functions in the hubconf.py of a folder, or of a repository in the cache."""
     module = _entries(github, source or ("local" if os.path.isdir(github) else "github"))
     return [name for name in dir(module) if callable(getattr(module, name)) and not name.startswith("_")]
 
 
 def help(github, model, force_reload=False, skip_validation=False, trust_repo="check", *, source=None):
-    """The docstring of a function in the hubconf.py."""
+    """Returns the docstring of a function in the hubconf.py."""
     return _entry(_entries(github, source or ("local" if os.path.isdir(github) else "github")), model).__doc__
 
 
 def load(repo_or_dir, model, *args, source="github", trust_repo="check", force_reload=False, verbose=True, skip_validation=False, **kwargs):
-    """The result of a function in the hubconf.py of a folder (source="local") or of a repository in the cache, with the other arguments.
+    """Returns the result of a function in the hubconf.py of a folder (source="local") or of a repository in the cache, with the other arguments.
 
     NotImplementedError: the repository would have to be downloaded. RuntimeError: there is no such function.
     """

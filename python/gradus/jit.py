@@ -64,7 +64,7 @@ class CompilationUnit:
 
 
 def script(obj, optimize=None, _frames_up=0, _rcb=None, example_inputs=None):
-    """The function, class or module itself; it warns once. Raises TypeError for what cannot be called.
+    """Returns the function, class or module itself; it warns once. Raises TypeError for what cannot be called.
 
     >>> with warnings.catch_warnings(action="ignore"):
     ...     double = script(lambda x: 2 * x)
@@ -78,17 +78,17 @@ def script(obj, optimize=None, _frames_up=0, _rcb=None, example_inputs=None):
 
 
 def script_if_tracing(fn):
-    """The function itself."""
+    """Returns the function itself."""
     return fn
 
 
 def script_method(fn):
-    """The method itself."""
+    """Returns the method itself."""
     return fn
 
 
 def trace(func, example_inputs=None, *args, **kwargs):
-    """The function or module itself; it is not run with the examples. It warns once."""
+    """Returns the function or module itself; it is not run with the examples. It warns once."""
     if not callable(func):
         raise TypeError(f"trace() expects a function or a module, not {type(func).__name__}")
     _say_once("trace")
@@ -96,19 +96,19 @@ def trace(func, example_inputs=None, *args, **kwargs):
 
 
 def trace_module(mod, inputs, *args, **kwargs):
-    """The module itself; it warns once."""
+    """Returns the module itself; it warns once."""
     return trace(mod)
 
 
 def freeze(mod, preserved_attrs=None, optimize_numerics=True, preserve_parameters=False):
-    """The module itself, which must be in evaluation mode."""
+    """Returns the module itself, which must be in evaluation mode."""
     if mod.training:
         raise RuntimeError("Freezing is currently only implemented for modules in eval mode. Please call .eval() on your module before freezing.")
     return mod
 
 
 def optimize_for_inference(mod, other_methods=None):
-    """The module itself, in evaluation mode."""
+    """Returns the module itself, in evaluation mode."""
     return mod.eval()
 
 
@@ -123,17 +123,17 @@ def load(f, map_location=None, _extra_files=None, _restore_shapes=False):
 
 
 def ignore(drop=False, **kwargs):
-    """The function itself, as a decorator with arguments or without."""
+    """Returns the function itself, as a decorator with arguments or without."""
     return drop if callable(drop) else lambda fn: fn
 
 
 def unused(fn):
-    """The function itself."""
+    """Returns the function itself."""
     return fn
 
 
 def export(fn):
-    """The function itself."""
+    """Returns the function itself."""
     return fn
 
 
@@ -146,12 +146,12 @@ _overload_method = _overload
 
 
 def interface(obj):
-    """The class itself."""
+    """Returns the class itself."""
     return obj
 
 
 def annotate(the_type, the_value):
-    """The value.
+    """Returns the value.
 
     >>> annotate(int, 3)
     3
@@ -167,12 +167,12 @@ class Attribute:
 
 
 def isinstance(obj, target_type):
-    """As the built-in, for plain classes and tuples of them."""
+    """Returns the built-in isinstance, for classes and tuples of classes."""
     return builtins.isinstance(obj, target_type)
 
 
 def fork(func, *args, **kwargs):
-    """A Future with the result of func(*args, **kwargs), which has been called.
+    """Returns a Future with the result of func(*args, **kwargs), which has been called.
 
     >>> wait(fork(lambda x: x + 1, 2))
     3
@@ -183,7 +183,7 @@ def fork(func, *args, **kwargs):
 
 
 def wait(future):
-    """The result of a Future."""
+    """Returns the result of a Future."""
     return future.wait()
 
 
@@ -217,7 +217,7 @@ def set_module(obj, mod):
 
 
 def set_fusion_strategy(strategy):
-    """An empty list: nothing is fused."""
+    """Returns an empty list: nothing is fused."""
     return []
 
 

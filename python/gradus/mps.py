@@ -17,7 +17,7 @@ def is_available():
 
 
 def device_count():
-    """0."""
+    """Returns 0."""
     return 0
 
 

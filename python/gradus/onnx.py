@@ -12,7 +12,7 @@ class OnnxExporterError(RuntimeError):
 
 
 class TrainingMode(Enum):
-    """What a model is exported for."""
+    """The purpose for which a model is exported."""
 
     EVAL, PRESERVE, TRAINING = range(3)
 

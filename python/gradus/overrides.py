@@ -48,7 +48,7 @@ class TorchFunctionMode:
 
     @classmethod
     def push(cls, *args, **kwargs):
-        """The mode cls(*args, **kwargs); it warns, since `with cls(*args, **kwargs)` does the same."""
+        """Returns the mode cls(*args, **kwargs); it warns, since `with cls(*args, **kwargs)` does the same."""
         warnings.warn("`Mode.push()` is no longer necessary and can be replaced with just `with Mode()`", stacklevel=2)
         return cls(*args, **kwargs)
 
@@ -105,7 +105,7 @@ def has_torch_function_variadic(*args):
 
 
 def handle_torch_function(public_api, relevant_args, *args, **kwargs):
-    """The result of the mode, or of the first of the relevant arguments whose __torch_function__ does not return NotImplemented, for public_api(*args, **kwargs).
+    """Returns the result of the mode, or of the first of the relevant arguments whose __torch_function__ does not return NotImplemented, for public_api(*args, **kwargs).
 
     TypeError: all of them return it.
     """
@@ -113,13 +113,13 @@ def handle_torch_function(public_api, relevant_args, *args, **kwargs):
 
 
 def _grad_of_overloaded(outputs, inputs, **options):
-    """autograd.grad where the class of an output or input takes calls over."""
+    """Returns autograd.grad where the class of an output or input takes calls over."""
     relevant = [t for given in (outputs, inputs) for t in (given if isinstance(given, (tuple, list)) else (given,))]
     return handle_torch_function(gradus.autograd.grad, relevant, outputs, inputs, **options)
 
 
 def wrap_torch_function(dispatcher):
-    """A decorator: the function can be taken over by the arguments that dispatcher(*args, **kwargs) returns.
+    """Returns a decorator: calls of the decorated function go to the __torch_function__ of an argument that dispatcher(*args, **kwargs) returns.
 
     >>> @wrap_torch_function(lambda x: (x,))
     ... def double(x):
@@ -153,7 +153,7 @@ def is_tensor_like(inp):
 
 @functools.cache
 def _functions():
-    """{namespace: functions that modes get}, and {function: its name}."""
+    """Returns {namespace: functions that modes get}, and {function: its name}."""
     found, names = {}, {}
     spaces = {"torch": gradus, "torch.nn.functional": gradus.nn.functional, "torch.nn.init": gradus.nn.init, "torch.Tensor": gradus.Tensor,
               "torch.linalg": gradus.linalg, "torch.fft": gradus.fft, "torch.special": gradus.special}
@@ -177,12 +177,12 @@ def _is_overridable(space, name, function):
 
 
 def get_overridable_functions():
-    """{namespace: the functions in it that can be taken over}; a property of Tensor is a namespace, whose function is its __get__."""
+    """Returns {namespace: the functions in it that can be taken over}; a property of Tensor is a namespace, whose function is its __get__."""
     return _functions()[0]
 
 
 def resolve_name(f):
-    """The name by which users call a function; None if it cannot be taken over.
+    """Returns the name by which users call a function; None if it cannot be taken over.
 
     >>> resolve_name(gradus.add), resolve_name(gradus.Tensor.add), resolve_name(print)
     ('torch.add', 'torch.Tensor.add', None)
@@ -191,7 +191,7 @@ def resolve_name(f):
 
 
 def _counterpart(func):
-    """The function here of the name that a function of PyTorch, which was called with our Tensors, has there."""
+    """Returns the function here of the name that a function of PyTorch, which was called with our Tensors, has there."""
     theirs = sys.modules.get("torch.overrides")
     name = None if theirs is None else theirs.resolve_name(func)
     found = functools.reduce(lambda space, part: getattr(space, part, None), name.split(".")[1:], gradus) if name else None
@@ -209,7 +209,7 @@ def is_tensor_method_or_property(func):
     return func in get_overridable_functions()[gradus.Tensor] or func.__name__ == "__get__"
 
 
-# Functions that never ask: those of the library's state, files and types, and those that make tensors of other objects.
+# Functions that do not look for __torch_function__: state of the library, files, types, and functions that make tensors of other objects.
 _IGNORED = ("are_deterministic_algorithms_enabled", "compile", "from_dlpack", "from_numpy", "get_default_device", "get_default_dtype", "get_num_interop_threads",
             "get_num_threads", "get_printoptions", "get_rng_state", "is_anomaly_enabled", "is_autocast_enabled", "is_deterministic_algorithms_warn_only_enabled",
             "is_grad_enabled", "is_inference_mode_enabled", "is_storage", "is_tensor", "load", "manual_seed", "promote_types", "result_type", "save", "seed",
@@ -233,7 +233,7 @@ def get_default_nowrap_functions():
 
 
 def get_testing_overrides():
-    """{function: a function of the same parameters}, for all that can be taken over."""
+    """Returns {function: a function of the same parameters}, for all that can be taken over."""
     return {function: lambda *args, **kwargs: -1 for functions in get_overridable_functions().values() for function in functions}
 
 

@@ -17,19 +17,19 @@ __all__ = ["ProfilerAction", "ProfilerActivity", "kineto_available", "profile", 
 
 
 class ProfilerActivity(Enum):
-    """What is recorded; there is the cpu alone."""
+    """The kinds of activity that are recorded: those of the CPU alone."""
 
     CPU, XPU, MTIA, CUDA, HPU, PrivateUse1 = range(6)
 
 
 class ProfilerAction(Enum):
-    """What a schedule says of a step."""
+    """The action of a schedule for a step."""
 
     NONE, WARMUP, RECORD, RECORD_AND_SAVE = range(4)
 
 
 def supported_activities():
-    """The cpu.
+    """Returns the activities that can be recorded: those of the CPU.
 
     >>> supported_activities() == {ProfilerActivity.CPU}
     True
@@ -43,7 +43,7 @@ def kineto_available():
 
 
 def schedule(*, wait, warmup, active, repeat=0, skip_first=0, skip_first_wait=0):
-    """The action for each step: after skip_first steps cycles of `wait` idle ones, `warmup` and `active` recorded ones; `repeat` cycles, or no end for 0.
+    """Returns the action for each step: after skip_first steps cycles of `wait` idle ones, `warmup` and `active` recorded ones; `repeat` cycles, or no end for 0.
 
     >>> plan = schedule(wait=1, warmup=1, active=2)
     >>> [plan(step).name for step in range(5)]
@@ -102,10 +102,10 @@ class _Average:
 
 
 class _Events(list):
-    """What was recorded."""
+    """The events that were recorded."""
 
     def table(self, sort_by=None, row_limit=100, max_src_column_width=75, max_name_column_width=55, max_shapes_column_width=80, header=None, top_level_events_only=False):
-        """The events, or averages, as text; those with the largest `sort_by` first."""
+        """Returns the events, or averages, as text; those with the largest `sort_by` first."""
         rows = sorted(self, key=lambda row: -getattr(row, sort_by)) if sort_by and all(hasattr(row, sort_by) for row in self) else list(self)
         total = sum(row.self_cpu_time_total for row in self)
         columns = ["Name", "Self CPU %", "Self CPU", "CPU total", "CPU time avg", "# of Calls"]
@@ -120,7 +120,7 @@ class _Events(list):
         return self.table()
 
     def total_average(self):
-        """All of them as one."""
+        """Returns the sum of all events as one event."""
         average = _Average("Total")
         for event in self:
             average.count += getattr(event, "count", 1)
@@ -261,7 +261,7 @@ class profile:
         return True
 
     def events(self):
-        """All events, in the order in which they began."""
+        """Returns all events, in the order in which they began."""
         return _Events(self._events)
 
     def key_averages(self, group_by_input_shape=False, group_by_stack_n=0, group_by_overload_name=False):
@@ -297,7 +297,7 @@ class profile:
 
 
 def tensorboard_trace_handler(dir_name, worker_name=None, use_gzip=False):
-    """A function for on_trace_ready that writes a trace into the folder."""
+    """Returns a function for on_trace_ready that writes a trace into the folder."""
     if use_gzip:
         raise NotImplementedError("tensorboard_trace_handler: traces are not compressed")
 

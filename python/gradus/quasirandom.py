@@ -5,12 +5,12 @@ __all__ = ["SobolEngine"]
 
 
 class SobolEngine:
-    """Draws points of the Sobol sequence from [0, 1)^dimension, in order; with the direction numbers of Joe and Kuo, as PyTorch's.
+    """Draws points of the Sobol sequence from [0, 1)^dimension, in order. The direction numbers are those of Joe and Kuo (2008), as in PyTorch.
 
     Args:
-        dimension (int): of the points, from 1 to 21201.
-        scramble (bool, optional): scramble the points by random bits: lower triangular matrices and shifts.
-        seed (int, optional): of those bits; without it they are those of the default generator.
+        dimension (int): the number of coordinates of a point, from 1 to 21201.
+        scramble (bool, optional): scrambles the points by random lower triangular matrices of bits and random shifts (Owen, 1995).
+        seed (int, optional): the seed of those bits; without it the default generator draws them.
 
     >>> SobolEngine(dimension=2).draw(3)
     tensor([[0.0000, 0.0000],
@@ -43,7 +43,7 @@ class SobolEngine:
         return bits @ 2**gradus.arange(self.MAXBIT, device="cpu")
 
     def draw(self, n=1, out=None, dtype=None):
-        """The next n points, as a tensor of sizes (n, dimension); dtype defaults to the default dtype.
+        """Returns the next n points, as a tensor of sizes (n, dimension); dtype defaults to the default dtype.
 
         >>> SobolEngine(1).fast_forward(1).draw(3).flatten().tolist()
         [0.5, 0.75, 0.25]
@@ -61,7 +61,7 @@ class SobolEngine:
         return points if out is None else out.resize_as_(points).copy_(points)
 
     def draw_base2(self, m, out=None, dtype=None):
-        """The next 2^m points. ValueError unless the points drawn so far, with these, are a power of 2, where they are most even."""
+        """Returns the next 2^m points. ValueError unless the points drawn so far, with these, are a power of 2, where they are most even."""
         n = 2**m
         total = self.num_generated + n
         if total & (total - 1) != 0:
@@ -71,13 +71,13 @@ class SobolEngine:
         return self.draw(n=n, out=out, dtype=dtype)
 
     def reset(self):
-        """Begins again with the first point; returns the engine."""
+        """Starts again with the first point; returns the engine."""
         self.quasi.copy_(self.shift)
         self.num_generated = 0
         return self
 
     def fast_forward(self, n):
-        """Passes over n points; returns the engine."""
+        """Skips n points; returns the engine."""
         begins = self.num_generated == 0
         gradus._sobol_engine_ff_(self.quasi, n - begins, self.sobolstate, self.dimension, self.num_generated - (not begins))
         self.num_generated += n

@@ -8,7 +8,7 @@ __all__ = ["default_generator", "fork_rng", "get_rng_state", "initial_seed", "ma
 
 @contextlib.contextmanager
 def fork_rng(devices=None, enabled=True, device_type="cuda"):
-    """What is drawn inside does not change what is drawn afterwards.
+    """Restores the state of the generator at the end of the block.
 
     Args:
         devices (iterable, optional): only None or empty; there are no others than the cpu.

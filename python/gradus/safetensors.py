@@ -35,7 +35,7 @@ def _format_errors():
 
 
 def _byte_range(tensor):
-    """The addresses that a contiguous tensor's elements begin and end at."""
+    """Returns the addresses that a contiguous tensor's elements begin and end at."""
     return tensor.data_ptr(), tensor.data_ptr() + tensor.numel() * tensor.element_size()
 
 
@@ -124,7 +124,7 @@ def load_file(filename, device="cpu"):
 
 
 def _by_offset(file):
-    """The names of a file in the order of its data."""
+    """Returns the names of a file in the order of its data."""
     return sorted(file.names(), key=lambda name: (file.describe(name)[2], file.describe(name)[1].numel()))
 
 

@@ -40,7 +40,7 @@ def warn_typed_storage_removal(stacklevel=2):
 
 
 def converted(tensor, kind):
-    """The elements of a tensor as a TypedStorage of another type: a class, its name or a dtype."""
+    """Returns the elements of a tensor as a TypedStorage of another type: a class, its name or a dtype."""
     if isinstance(kind, str):
         kind = globals().get(kind.rpartition(".")[2])
     dtype = getattr(kind, "dtype", kind)
@@ -60,7 +60,7 @@ def is_storage(obj, /):
 
 
 def from_file(filename, shared=None, size=0, *, dtype=None, layout=None, device=None, requires_grad=False, pin_memory=False):
-    """The first elements of a file as a tensor of one dimension, read when they are used.
+    """Returns the first elements of a file as a tensor of one dimension, read when they are used.
 
     shared: what is written to the tensor goes into the file, which is made or lengthened where that is needed; otherwise the file stays as it is.
     size, dtype: how many elements there are, and of which dtype; the default dtype, unless one is given.
@@ -137,30 +137,30 @@ class TypedStorage:
         return TypedStorage(wrap_storage=untyped, dtype=self.dtype, _internal=True)
 
     def untyped(self):
-        """The storage of the bytes."""
+        """Returns the storage of the bytes."""
         return self._untyped_storage
 
     def __len__(self):
         return len(self._untyped_storage) // self.dtype.itemsize
 
     def size(self):
-        """How many elements there are."""
+        """Returns how many elements there are."""
         return len(self)
 
     def nbytes(self):
-        """How many bytes there are."""
+        """Returns how many bytes there are."""
         return self._untyped_storage.nbytes()
 
     def element_size(self):
-        """The bytes of an element."""
+        """Returns the bytes of an element."""
         return self.dtype.itemsize
 
     def data_ptr(self):
-        """The address of the first element."""
+        """Returns the address of the first element."""
         return self._untyped_storage.data_ptr()
 
     def get_device(self):
-        """The number of the device, -1 on the cpu."""
+        """Returns the number of the device, -1 on the cpu."""
         return self._untyped_storage.get_device()
 
     def _index(self, index):
@@ -178,7 +178,7 @@ class TypedStorage:
         return self._numbers()[self._index(index)].item()
 
     def _numbers(self):
-        """The elements; of a quantized dtype the integers that stand for them."""
+        """Returns the elements; of a quantized dtype the integers that stand for them."""
         integers = {_C.qint8: _C.int8, _C.quint8: _C.uint8, _C.qint32: _C.int32}
         return _from_storage(self._untyped_storage, 0, (len(self),), (1,), integers.get(self.dtype, self.dtype))
 
@@ -191,7 +191,7 @@ class TypedStorage:
         return iter(self.tolist())
 
     def tolist(self):
-        """The elements as a list of numbers."""
+        """Returns the elements as a list of numbers."""
         return self._numbers().tolist()
 
     def fill_(self, value):
@@ -213,19 +213,19 @@ class TypedStorage:
         return self._untyped_storage.resizable()
 
     def clone(self):
-        """A copy."""
+        """Returns a copy."""
         return self._over(self._untyped_storage.clone())
 
     def cpu(self):
-        """A storage of the same elements on the cpu."""
+        """Returns a storage of the same elements on the cpu."""
         return self._over(self._untyped_storage.cpu())
 
     def to(self, *, device, non_blocking=False):
-        """A storage of the same elements on another device."""
+        """Returns a storage of the same elements on another device."""
         return self._over(self._untyped_storage.to(device=device, non_blocking=non_blocking))
 
     def cuda(self, device=None, non_blocking=False):
-        """A storage of the same elements on a device of type 'cuda'."""
+        """Returns a storage of the same elements on a device of type 'cuda'."""
         return self.to(device=_C.device("cuda") if device is None else device)
 
     def hpu(self, device=None, non_blocking=False):
@@ -255,11 +255,11 @@ class TypedStorage:
         return self._untyped_storage.pin_memory(device)
 
     def type(self, dtype=None, non_blocking=False):
-        """The name of the type, 'torch.FloatStorage'; with a type, the elements converted to it."""
+        """Returns the name of the type, 'torch.FloatStorage'; with a type, the elements converted to it."""
         return f"torch.{self.pickle_storage_type()}" if dtype is None else converted(self._elements(), dtype)
 
     def pickle_storage_type(self):
-        """The name by which files know the type: 'FloatStorage'."""
+        """Returns the name by which files know the type: 'FloatStorage'."""
         for name, dtype in _DTYPES.items():
             if getattr(_C, dtype) is self.dtype:
                 return name
@@ -272,7 +272,7 @@ class TypedStorage:
 
     @classmethod
     def from_buffer(cls, *args, **kwargs):
-        """A storage of the bytes of an object with the buffer protocol, as UntypedStorage.from_buffer. dtype is that of the class."""
+        """Returns a storage of the bytes of an object with the buffer protocol, as UntypedStorage.from_buffer. dtype is that of the class."""
         warn_typed_storage_removal(stacklevel=3)
         if cls is not TypedStorage and "dtype" in kwargs:
             raise RuntimeError("from_buffer: 'dtype' can only be specified in UntypedStorage.from_buffer and TypedStorage.from_buffer")
@@ -281,7 +281,7 @@ class TypedStorage:
 
     @classmethod
     def from_file(cls, filename, shared=False, size=0):
-        """The first elements of a file, as UntypedStorage.from_file."""
+        """Returns the first elements of a file, as UntypedStorage.from_file."""
         warn_typed_storage_removal(stacklevel=3)
         if cls is TypedStorage:
             raise RuntimeError("from_file can only be called on derived classes")
@@ -326,7 +326,7 @@ def _check_arguments(function, is_legacy, args, wrap_storage, dtype, device):
 
 
 def _contents(args, wrap_storage, dtype, device):
-    """The bytes and the dtype that the arguments of a constructor ask for."""
+    """Returns the bytes and the dtype that the arguments of a constructor ask for."""
     if wrap_storage is not None:
         return wrap_storage, dtype
     size = args[0] if args else 0
@@ -342,7 +342,7 @@ def _rebuild_typed_storage(untyped, dtype):
 
 
 class _LegacyStorageMeta(type):
-    """Of FloatStorage and its like: they make objects of TypedStorage, and have those of their dtype as instances."""
+    """The metaclass of FloatStorage and similar classes, which make objects of TypedStorage and have those of their dtype as instances."""
 
     dtype = None
 

@@ -5,7 +5,7 @@ __all__ = ["TorchVersion"]
 
 
 def _pattern():
-    """The form of a version number that PEP 440 describes."""
+    """Returns the form of a version number that PEP 440 describes."""
     import re
 
     return re.compile(r"""
@@ -20,7 +20,7 @@ _PHASES = {"a": 0, "alpha": 0, "b": 1, "beta": 1, "c": 2, "rc": 2, "pre": 2, "pr
 
 
 def _key(text):
-    """A tuple that sorts as PEP 440 sorts versions; None if the text is not a version."""
+    """Returns a tuple that sorts as PEP 440 sorts versions; None if the text is not a version."""
     found = _pattern().fullmatch(text)
     if found is None:
         return None
@@ -41,7 +41,7 @@ def _key(text):
 
 
 def _text(other):
-    """The version that another object stands for, as a string; None if it stands for none."""
+    """Returns the version that another object stands for, as a string; None if it stands for none."""
     if isinstance(other, str):
         return str.__str__(other)
     if hasattr(other, "release"):  # a packaging.version.Version

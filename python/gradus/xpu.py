@@ -3,6 +3,7 @@
 >>> is_available(), device_count()
 (False, 0)
 """
+from gradus.cuda import device_count, is_available, is_initialized
 
 __all__ = ["current_device", "device_count", "empty_cache", "get_device_name", "is_available", "is_initialized", "manual_seed",
            "manual_seed_all", "set_device", "synchronize"]
@@ -10,21 +11,6 @@ __all__ = ["current_device", "device_count", "empty_cache", "get_device_name", "
 
 def _refuse():
     raise AssertionError("Gradus not compiled with XPU enabled")
-
-
-def is_available():
-    """False."""
-    return False
-
-
-def is_initialized():
-    """False."""
-    return False
-
-
-def device_count():
-    """0."""
-    return 0
 
 
 def manual_seed(seed):

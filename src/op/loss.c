@@ -2,6 +2,7 @@
  * Invariant: a composite never divides by or takes the logarithm of something whose gradient would be lost to infinity. */
 #include <string.h>
 
+#include "base/object.h"
 #include "gen/uses/op/loss.h"
 #include "core/dtype.h"
 #include "core/shape.h"
@@ -221,4 +222,18 @@ grd_dims grd_logits_sizes(grd_dims input, grd_dims classes)
     memcpy(sizes, input.data, (size_t)before * sizeof *sizes);
     memcpy(sizes + before, classes.data, (size_t)classes.n * sizeof *sizes);
     return grd_dims_from(sizes, before + classes.n);
+}
+
+/* ---- The adaptive softmax ----------------------------------------------------------------------------------------------------------- */
+
+grd_tensor *op_hidden_adaptive_log_prob(grd_tensor *head, grd_tensors tails, int64_t shortlist)
+{
+    head = grd_log_softmax(head, 1);
+    grd_tensor **parts = grd_pool_array(tails.n + 1, sizeof *parts);
+    if (parts == NULL)
+        return grd_failed;
+    parts[0] = grd_narrow(head, 1, 0, shortlist);
+    for (int64_t i = 0; i < tails.n; i++)
+        parts[i + 1] = grd_add(grd_log_softmax(tails.data[i], 1), grd_narrow(head, 1, shortlist + i, 1));
+    return grd_cat(grd_tensors_from(parts, tails.n + 1), .dim = 1);
 }

@@ -288,3 +288,19 @@ grd_tensor *op_sum_to_size(grd_tensor *self, grd_dims size)
     grd_tensor *sum = grd_sum(self, .dim = grd_dims_from(dims, n), .keepdim = true);
     return extra > 0 ? grd_reshape(sum, size) : sum;
 }
+
+/* ---- Products over several dimensions ------------------------------------------------------------------------------------------- */
+
+grd_tensor *op_hidden_prod_dims(grd_tensor *self, grd_dims dim, bool keepdim, grd_dtype dtype)
+{
+    bool reduced[GRD_MAX_DIMS] = {false};
+    for (int64_t i = 0, d; i < dim.n; i++) {
+        if (!grd_wrap_dim(self, dim.data[i], &d))
+            return grd_failed;
+        reduced[d] = true;
+    }
+    grd_tensor *product = grd_to(self, .dtype = dtype);
+    for (int64_t d = self->ndim - 1; d >= 0; d--)
+        product = reduced[d] ? grd_prod(product, .dim = grd_int(d), .keepdim = keepdim, .dtype = dtype) : product;
+    return product;
+}

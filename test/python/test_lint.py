@@ -1,4 +1,4 @@
-"""What lint finds out about operators: names where none belongs, and kernels of entries that are gone."""
+"""What lint finds out about operators: names where none belongs, kernels of entries that are gone, and compositions in Python."""
 import re
 import shutil
 import sys
@@ -7,6 +7,7 @@ from conftest import ROOT
 
 sys.path.insert(0, str(ROOT / "tools"))
 import lint  # noqa: E402
+import numerics  # noqa: E402
 
 
 def test_what_an_entry_that_is_gone_leaves_behind_is_named(tmp_path):
@@ -30,3 +31,56 @@ def test_an_operator_named_in_the_generator_is_found(tmp_path, monkeypatch):
     (tmp_path / "src" / "dispatch" / "special.c").write_text('if (strcmp(op->name, "resize") == 0)\n')
     found = list(lint.check_names())
     assert len(found) == 2 and "codegen/special.py:2: 'zeros'" in found[0] and "src/dispatch/special.c:1: 'resize'" in found[1]
+
+
+COMPOSITIONS = {
+    "nn/functional/_softness.py": """
+from gradus import _C
+from gradus._C import exp
+
+
+def result_as_operand(input):
+    return (input * 2).sigmoid()
+
+
+def through_a_variable(x, y):
+    total = _C.add(x, y)
+    first = total[0].view(-1)
+    return first + y
+
+
+def imported_by_name(values):
+    return 1 / exp(values)
+
+
+def one_operator_and_sizes(input, target):
+    count = input.size(0) * target.numel() - 1
+    return _C.add(input.reshape(-1, 2), target, alpha=count).item() / count
+
+
+class Doubled(_C.autograd.Function):
+    @staticmethod
+    def backward(ctx, grad):
+        return grad * 2
+""",
+    "distributions/softness.py": "def formula(x):\n    return (x * 2).sigmoid()\n",
+}
+
+
+def test_a_composition_of_operators_in_python_is_found(tmp_path):
+    shutil.copytree(ROOT / "schema", tmp_path / "schema")
+    for name, text in COMPOSITIONS.items():
+        (tmp_path / "python" / "gradus" / name).parent.mkdir(parents=True)
+        (tmp_path / "python" / "gradus" / name).write_text(text.lstrip())
+    found = list(numerics.check(tmp_path))
+    file = "python/gradus/nn/functional/_softness.py"
+    assert found == [
+        f"{file}:24: Doubled has a gradient of its own: say it in the schema",
+        f"{file}:6: '(input * 2).sigmoid()' composes operators: say it in the schema",
+        f"{file}:12: 'first + y' composes operators: say it in the schema",
+        f"{file}:16: '1 / exp(values)' composes operators: say it in the schema",
+    ]
+
+
+def test_nothing_computes_in_python():
+    assert list(numerics.check()) == []

@@ -22,7 +22,7 @@ ZIP_MAGIC = b"PK\x03\x04"
 
 
 def _as_bytes(buffer):
-    """A flat view of any buffer; an empty one cannot be cast."""
+    """Returns a flat view of any buffer; an empty one cannot be cast."""
     view = memoryview(buffer)
     return view.cast("B") if view.nbytes else memoryview(b"")
 
@@ -120,7 +120,7 @@ class ArchiveReader:
             raise RuntimeError("PytorchStreamReader failed locating file data.pkl: file not found")
         self._folder = folders[0]
         self._mapping = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_COPY) if mapped else None
-        self._left = self._size  # Records that lie in one another would add up to more than the file.
+        self._left = self._size  # Overlapping records would add up to more than the size of the file.
 
     @property
     def is_mapped(self):
@@ -133,7 +133,7 @@ class ArchiveReader:
         return f"{self._folder}/{name}" in self._records
 
     def size(self, name):
-        """How many bytes a record has; an error if it is not there or cannot be what PyTorch wrote."""
+        """Returns how many bytes a record has; an error if it is not there or cannot be what PyTorch wrote."""
         info = self._records.get(f"{self._folder}/{name}")
         if info is None:
             raise RuntimeError(f"PytorchStreamReader failed locating file {name}: file not found")
@@ -142,7 +142,7 @@ class ArchiveReader:
         return info.file_size
 
     def read(self, name):
-        """A record as bytes."""
+        """Returns a record as bytes."""
         content = bytearray(self.size(name))
         self.read_into(name, content)
         return bytes(content)
@@ -160,10 +160,10 @@ class ArchiveReader:
                 if count == 0:
                     raise EOFError(f"{name} ends early")
                 done += count
-            record.read(1)  # At its end a record is compared with its sum.
+            record.read(1)  # At the end of a record its checksum is compared.
 
     def mapped(self, name):
-        """A record as a part of the mapping; its sum is not checked."""
+        """Returns a record as a part of the mapping; its sum is not checked."""
         size = self.size(name)
         info = self._records[f"{self._folder}/{name}"]
         with _damage_is_an_error():

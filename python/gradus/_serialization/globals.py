@@ -24,13 +24,13 @@ _DTYPES = (*_STORAGES.values(), "uint16", "uint32", "uint64", "complex32", "floa
 
 @functools.cache
 def storage_dtypes():
-    """From the names of storages to dtypes."""
+    """Returns {name of a storage: dtype}."""
     return {name: getattr(gradus, dtype) for name, dtype in _STORAGES.items()}
 
 
 @functools.cache
 def dtype_names():
-    """From dtypes to their names."""
+    """Returns {dtype: name}."""
     return {getattr(gradus, name): name for name in _DTYPES}
 
 
@@ -64,17 +64,17 @@ def _names():
     return names
 
 
-# Modules whose classes PyTorch has in others.
+# Modules whose classes are in other modules of PyTorch.
 _MODULES = {"gradus._C.nn": "torch.nn.functional", "gradus._C.linalg": "torch._C._linalg", "gradus._C.fft": "torch._C._fft",
             "gradus._C.special": "torch._C._special", "torch.nn.modules.attention": "torch.nn.modules.activation", "torch.nn.modules.parameter_container": "torch.nn.modules.container"}
 
 
 def module_in_files(module):
-    """What files call a module: those of Gradus have the names of PyTorch's."""
+    """Returns the name of a module in files, where modules of Gradus have PyTorch's names."""
     parts = module.split(".")
     if parts[0] != "gradus" or module in _MODULES:
         return _MODULES.get(module, module)
-    private = next((i for i, part in enumerate(parts) if part.startswith("_")), len(parts))  # It is the module around it that exports.
+    private = next((i for i, part in enumerate(parts) if part.startswith("_")), len(parts))  # The enclosing module exports the name.
     name = ".".join(["torch", *parts[1:private]])
     return _MODULES.get(name, name)
 
@@ -90,7 +90,7 @@ def _user_names(allowed):
 
 
 def allowed_by_user(thing):
-    """Whether ``add_safe_globals`` named this very thing."""
+    """True if ``add_safe_globals`` was given this object."""
     return any(thing is entry for entry in _user_names(frozenset(_allowed)).values())
 
 
@@ -101,7 +101,7 @@ def _allowed_here(module, name):
 
 
 def find(module, name):
-    """What a name in a file stands for. Raises UnpicklingError, with the name, if it is not on the list."""
+    """Returns the object that a name in a file refers to. UnpicklingError: the name is not on the list."""
     full = f"{module}.{name}".replace("__builtin__.", "builtins.", 1)
     found = _names().get(full)
     if found is None and _allowed:
@@ -116,10 +116,10 @@ def find(module, name):
 
 
 def find_any(module, name, find_class):
-    """What a name in a file stands for, without a list. Names of PyTorch stand for Gradus's own; ``find_class`` imports all others."""
+    """Returns the object that a name in a file refers to, without a list. Names of PyTorch refer to Gradus's objects; ``find_class`` imports all others."""
     if module.split(".")[0] != "torch":
         return find_class(module, name)
-    if (module, name) == ("torch._C", "_VariableFunctionsClass"):  # Whose attributes are the functions of the package.
+    if (module, name) == ("torch._C", "_VariableFunctionsClass"):  # Classes whose attributes are the functions of the package.
         return gradus
     listed = _names().get(f"{module}.{name}")
     if listed is rebuild.rebuild_from_type:
@@ -167,7 +167,7 @@ def add_safe_globals(safe_globals):
 
 
 def get_safe_globals():
-    """What ``add_safe_globals`` has allowed, as a list."""
+    """Returns a list of what ``add_safe_globals`` has allowed."""
     return list(_allowed)
 
 

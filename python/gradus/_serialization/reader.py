@@ -80,7 +80,7 @@ def load(f, map_location=None, pickle_module=None, *, weights_only=None, mmap=No
 
 
 def _decide(weights_only, pickle_module):
-    """What the argument says, or its default, under PyTorch's environment variables."""
+    """Returns the argument or its default, which PyTorch's environment variables may change."""
     forced, opened = (os.environ.get(f"TORCH_FORCE_{name}_LOAD", "0").lower() in _TRUE for name in ("WEIGHTS_ONLY", "NO_WEIGHTS_ONLY"))
     if forced and opened:
         raise RuntimeError("Only one of `TORCH_FORCE_WEIGHTS_ONLY_LOAD` or `TORCH_FORCE_NO_WEIGHTS_ONLY_LOAD` should be set, but both were set.")
@@ -104,7 +104,7 @@ def _check_closed_arguments(pickle_module, pickle_load_args):
 
 
 def _one_device(map_location):
-    """The device for a safetensors file, which says nothing of places."""
+    """Returns the device for a safetensors file, which says nothing of places."""
     if map_location is None:
         return "cpu"
     if isinstance(map_location, (str, bytes, gradus.device)):
@@ -178,7 +178,7 @@ def _explain(message):
 
 
 class _Storages:
-    """Makes the storages that a pickle refers to, each once: tensors that shared one do so again."""
+    """Makes each storage that a pickle refers to once, so that tensors which shared a storage share it again."""
 
     def __init__(self, swapped, restore):
         self._swapped = swapped
@@ -187,7 +187,7 @@ class _Storages:
         self._typed = {}
 
     def of_any_kind(self, reference):
-        """As a call, in a pickle that may name any class: files of old refer to classes of modules in this way too."""
+        """Loads a reference that is written as a call, in a pickle that may name any class: old files refer to classes of modules in this way, too."""
         if isinstance(reference, tuple) and len(reference) > 1 and reference[0] == "module":
             return reference[1]
         return self(reference)
@@ -286,7 +286,7 @@ def _name_of_place(place):
 
 
 def _restorer(map_location):
-    """A function from a storage and the name of its place in the file to the storage in its place here; None is the meta device."""
+    """Returns a function from a storage and the name of its place in the file to the storage in its place here; None is the meta device."""
     if map_location is None:
         return _restore
     if isinstance(map_location, dict):

@@ -9,7 +9,7 @@ _MAX = 2**63 - 1
 
 
 class StorageKind:
-    """What the class of a storage stands for in a file: the dtype by which it counts, or None for bytes."""
+    """Returns the dtype in whose elements a storage class of a file counts, or None if it counts bytes."""
 
     __slots__ = ("dtype",)
 
@@ -27,7 +27,7 @@ class TypedStorage:
         self.dtype = dtype
 
     def untyped(self):
-        """The storage as bytes; None on the meta device."""
+        """Returns the storage as bytes; None on the meta device."""
         return self._untyped_storage
 
 
@@ -103,7 +103,7 @@ def _check_geometry(offset, size, stride):
 
 
 def rebuild_tensor(storage, offset, size, stride, dtype=None):
-    """A view of a storage; refused if it would reach out of it."""
+    """Returns a view of a storage; refused if it would reach out of it."""
     if isinstance(storage, gradus.UntypedStorage):
         storage = TypedStorage(storage, None)
     _expect(isinstance(storage, TypedStorage), "a tensor without a storage")
@@ -175,7 +175,7 @@ def rebuild_nested(facts):
 
 
 def rebuild_from_type(function, kind, args, state):
-    """A tensor of a class that a file may name, with attributes of its own."""
+    """Returns a tensor of a class that a file may name, with attributes of its own."""
     from gradus._serialization.globals import allowed_by_user
 
     _expect(function in _TENSOR_FUNCTIONS and isinstance(args, tuple), "no function that makes a tensor")
@@ -187,7 +187,7 @@ def rebuild_from_type(function, kind, args, state):
 
 
 def rebuild_from_any_type(function, kind, args, state):
-    """The same for a file that may name any class: the class's own ``__setstate__`` is called."""
+    """Sets the state of an object from a file that may name any class, by the class's own ``__setstate__``."""
     tensor = function(*args)
     if type(tensor) is not kind:
         tensor = tensor.as_subclass(kind)

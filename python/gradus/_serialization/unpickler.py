@@ -128,7 +128,7 @@ class ClosedUnpickler(pickle._Unpickler):
 
 
 def open_unpickler(pickle_module, file, persistent_load, **arguments):
-    """The unpickler of ``pickle_module``, which imports and calls whatever the file names."""
+    """Returns the unpickler of ``pickle_module``, which imports and calls whatever the file names."""
     class OpenUnpickler(pickle_module.Unpickler):
         def find_class(self, module, name):
             return find_any(module, name, super().find_class)

@@ -106,15 +106,15 @@ class _Pickler(pickle._Pickler):
     def __init__(self, file, protocol, view=()):
         super().__init__(file, protocol)
         self.storages = []
-        self.counts = []  # Of their elements.
-        self._view = view  # What a reference to a storage says beside, of views of it.
-        self._keys = {}  # From the address of a storage to its number.
-        self._kinds = []  # By number, as what a storage was seen first.
+        self.counts = []  # The number of elements of each storage.
+        self._view = view  # What a reference to a storage adds for views of it.
+        self._keys = {}  # keys: addresses of storages; values: their numbers
+        self._kinds = []  # The class as which each storage, by its number, was first seen.
         self._names = {}
         self._storage_kinds = {dtype: name for name, dtype in storage_dtypes().items()}
 
     def _name(self, module, name):
-        """The same object for the same name, so that the pickle can refer back to it."""
+        """Returns one object for each name, so that the pickle can refer back to it."""
         return self._names.setdefault((module, name), _Name(module, name))
 
     def _save_name(self, name):
@@ -144,7 +144,7 @@ class _Pickler(pickle._Pickler):
         return "storage", self._name(module, obj.kind), str(self._key(obj)), "cpu", obj.count, *self._view
 
     def _key(self, obj):
-        """The number of a storage. Empty ones have no address to know them by, and nothing to share."""
+        """Returns the number of a storage. Empty ones have no address to know them by, and nothing to share."""
         address = obj.storage.data_ptr() if len(obj.storage) else None
         key = self._keys.get(address)
         if key is None:

@@ -9,7 +9,7 @@ from gradus import _C
 __all__ = ["autocast", "autocast_decorator", "custom_bwd", "custom_fwd", "get_autocast_dtype", "is_autocast_available", "is_autocast_enabled", "set_autocast_dtype",
            "set_autocast_enabled"]
 
-# Of devices that are absent the settings are kept, and mean nothing.
+# Settings of absent devices are kept and have no effect.
 _enabled = dict.fromkeys(("cuda", "mps", "xpu"), False)
 _dtypes = dict.fromkeys(_enabled, gradus.float16)
 
@@ -52,7 +52,7 @@ def set_autocast_enabled(device_type, enabled):
 
 
 def get_autocast_dtype(device_type):
-    """The dtype that products and their like are computed in inside of autocast.
+    """Returns the dtype that products and their like are computed in inside of autocast.
 
     >>> get_autocast_dtype("cpu")
     torch.bfloat16
@@ -130,7 +130,7 @@ class autocast:
 
 
 def autocast_decorator(autocast_instance, func):
-    """The function, which runs inside of an autocast."""
+    """Returns the function, which runs inside of an autocast."""
 
     @functools.wraps(func)
     def decorated(*args, **kwargs):
@@ -141,7 +141,7 @@ def autocast_decorator(autocast_instance, func):
 
 
 def _cast(value, device_type, dtype):
-    """The value with its floating tensors on a device, but float64, cast; containers are copied."""
+    """Returns the value with its floating tensors on a device, but float64, cast; containers are copied."""
     if isinstance(value, gradus.Tensor):
         fits = value.is_floating_point() and value.device.type == device_type and value.dtype != gradus.float64
         return value.to(dtype) if fits else value

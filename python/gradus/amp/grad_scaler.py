@@ -61,7 +61,7 @@ class GradScaler:
         if backoff_factor >= 1.0:
             raise AssertionError("The backoff factor must be < 1.0.")
         self._init_scale = init_scale
-        self._scale = None  # Made when a loss is scaled.
+        self._scale = None  # Made when the first loss is scaled.
         self._growth_factor = growth_factor
         self._backoff_factor = backoff_factor
         self._growth_interval = growth_interval
@@ -80,7 +80,7 @@ class GradScaler:
         self._growth_tracker = gradus.full((), self._init_growth_tracker, dtype=gradus.int32)
 
     def scale(self, outputs):
-        """A tensor, or each in a list or tuple, times the scale."""
+        """Returns a tensor, or each in a list or tuple, times the scale."""
         if not self._enabled:
             return outputs
         if isinstance(outputs, gradus.Tensor):
@@ -156,29 +156,29 @@ class GradScaler:
         return self._scale
 
     def get_scale(self):
-        """The scale as a number; 1.0 where the scaler is disabled."""
+        """Returns the scale as a number; 1.0 where the scaler is disabled."""
         if not self._enabled:
             return 1.0
         return self._init_scale if self._scale is None else self._scale.item()
 
     def get_growth_factor(self):
-        """What the scale grows by."""
+        """Returns the factor by which the scale grows."""
         return self._growth_factor
 
     def set_growth_factor(self, new_factor):
-        """Set what the scale grows by."""
+        """Set the factor by which the scale grows."""
         self._growth_factor = new_factor
 
     def get_backoff_factor(self):
-        """What the scale shrinks by."""
+        """Returns the factor by which the scale shrinks."""
         return self._backoff_factor
 
     def set_backoff_factor(self, new_factor):
-        """Set what the scale shrinks by."""
+        """Set the factor by which the scale shrinks."""
         self._backoff_factor = new_factor
 
     def get_growth_interval(self):
-        """How many steps without a fault the scale waits for."""
+        """Returns how many steps without a fault the scale waits for."""
         return self._growth_interval
 
     def set_growth_interval(self, new_interval):
@@ -195,7 +195,7 @@ class GradScaler:
         return self._enabled
 
     def state_dict(self):
-        """The scale and its factors as numbers, which PyTorch's scaler loads; empty where the scaler is disabled."""
+        """Returns the scale and its factors as numbers, which PyTorch's scaler loads; empty where the scaler is disabled."""
         if not self._enabled:
             return {}
         return {"scale": self.get_scale(), "growth_factor": self._growth_factor, "backoff_factor": self._backoff_factor,

@@ -15,22 +15,23 @@ def arange(start, /, stop=None, step=1, *, dtype=None, device=None):
 
 
 def asarray(obj, /, *, dtype=None, device=None, copy=None):
-    """An array of a number, a sequence, a buffer or an array. copy: True always copies, False never (ValueError where it must), None if it must."""
+    """Returns an array of a number, a sequence, a buffer or an array. copy: True always copies, False never (ValueError where it must), None if it
+    must."""
     return gradus.asarray(obj, dtype=dtype, device=device, copy=copy)
 
 
 def empty(shape, *, dtype=None, device=None):
-    """An array whose elements are not set."""
+    """Returns an array whose elements are not set."""
     return gradus.empty(shape, dtype=dtype, device=device)
 
 
 def empty_like(x, /, *, dtype=None, device=None):
-    """An array of x's shape whose elements are not set."""
+    """Returns an array of x's shape whose elements are not set."""
     return gradus.empty_like(x, dtype=dtype, device=device)
 
 
 def eye(n_rows, n_cols=None, /, *, k=0, dtype=None, device=None):
-    """A matrix with ones on its k-th diagonal, and zeros elsewhere."""
+    """Returns a matrix with ones on its k-th diagonal, and zeros elsewhere."""
     n_cols = n_rows if n_cols is None else n_cols
     made = gradus.zeros(n_rows, n_cols, dtype=dtype, device=device)
     if -n_rows < k < n_cols:
@@ -39,17 +40,17 @@ def eye(n_rows, n_cols=None, /, *, k=0, dtype=None, device=None):
 
 
 def from_dlpack(x, /, *, device=None, copy=None):
-    """The array of another library that hands its memory over by DLPack; a copy, if copy says so."""
+    """Returns the array of another library that hands its memory over by DLPack; a copy, if copy says so."""
     return gradus.from_dlpack(x, device=device, copy=copy)
 
 
 def full(shape, fill_value, *, dtype=None, device=None):
-    """An array of one value."""
+    """Returns an array of one value."""
     return gradus.full((shape,) if isinstance(shape, int) else shape, fill_value, dtype=dtype, device=device)
 
 
 def full_like(x, /, fill_value, *, dtype=None, device=None):
-    """An array of x's shape, of one value."""
+    """Returns an array of x's shape, of one value."""
     return gradus.full_like(x, fill_value, dtype=dtype, device=device)
 
 
@@ -61,35 +62,35 @@ def linspace(start, stop, /, num, *, dtype=None, device=None, endpoint=True):
 
 
 def meshgrid(*arrays, indexing="xy"):
-    """The coordinates of a grid: one array for each vector."""
+    """Returns the coordinates of a grid: one array for each vector."""
     return tuple(gradus.meshgrid(*arrays, indexing=indexing))
 
 
 def ones(shape, *, dtype=None, device=None):
-    """An array of ones."""
+    """Returns an array of ones."""
     return gradus.ones(shape, dtype=dtype, device=device)
 
 
 def ones_like(x, /, *, dtype=None, device=None):
-    """An array of x's shape, of ones."""
+    """Returns an array of x's shape, of ones."""
     return gradus.ones_like(x, dtype=dtype, device=device)
 
 
 def tril(x, /, *, k=0):
-    """The matrices with zeros above the k-th diagonal."""
+    """Returns the matrices with zeros above the k-th diagonal."""
     return gradus.tril(x, k)
 
 
 def triu(x, /, *, k=0):
-    """The matrices with zeros below the k-th diagonal."""
+    """Returns the matrices with zeros below the k-th diagonal."""
     return gradus.triu(x, k)
 
 
 def zeros(shape, *, dtype=None, device=None):
-    """An array of zeros."""
+    """Returns an array of zeros."""
     return gradus.zeros(shape, dtype=dtype, device=device)
 
 
 def zeros_like(x, /, *, dtype=None, device=None):
-    """An array of x's shape, of zeros."""
+    """Returns an array of x's shape, of zeros."""
     return gradus.zeros_like(x, dtype=dtype, device=device)

@@ -2,6 +2,7 @@
 import builtins
 
 import gradus
+from gradus import _C
 from gradus.array_api._types import isdtype, of_one_array, promoted
 
 UNARY = {
@@ -30,48 +31,46 @@ globals().update({name: _binary(name, getattr(gradus, of)) for name, of in BINAR
 
 
 def ceil(x, /):
-    """The least integer not below; integers as they are."""
+    """Returns the least integer not below; integers as they are."""
     return gradus.ceil(x) if isdtype(x.dtype, "real floating") else x.clone()
 
 
 def floor(x, /):
-    """The greatest integer not above; integers as they are."""
+    """Returns the greatest integer not above; integers as they are."""
     return gradus.floor(x) if isdtype(x.dtype, "real floating") else x.clone()
 
 
 def floor_divide(x1, x2, /):
-    """x1 / x2 rounded down. Of an infinity the quotient itself, where the operator has NaN."""
+    """Returns x1 / x2 rounded down. Of an infinity the quotient itself, where the operator has NaN."""
     x1, x2 = promoted(x1, x2)
-    quotient = gradus.floor_divide(x1, x2)
-    return gradus.where(gradus.isinf(x1) | gradus.isinf(x2), x1 / x2, quotient) if isdtype(x1.dtype, "real floating") else quotient
+    return _C._array_function(x1, x2, "floor_divide") if isdtype(x1.dtype, "real floating") else gradus.floor_divide(x1, x2)
 
 
 def remainder(x1, x2, /):
-    """x1 without multiples of x2, with x2's sign, that of zero too."""
+    """Returns x1 without multiples of x2, with x2's sign, that of zero too."""
     x1, x2 = promoted(x1, x2)
-    rest = gradus.remainder(x1, x2)
-    return gradus.where(rest == 0, gradus.copysign(rest, x2), rest) if isdtype(x1.dtype, "real floating") else rest
+    return _C._array_function(x1, x2, "remainder") if isdtype(x1.dtype, "real floating") else gradus.remainder(x1, x2)
 
 
 def trunc(x, /):
-    """The integer next to x towards 0; integers as they are."""
+    """Returns the integer next to x towards 0; integers as they are."""
     return gradus.trunc(x) if isdtype(x.dtype, "real floating") else x.clone()
 
 
 def round(x, /):
-    """The nearest integer, of two the even one; of complex numbers both parts."""
+    """Returns the nearest integer, of two the even one; of complex numbers both parts."""
     if isdtype(x.dtype, "complex floating"):
-        return gradus.complex(gradus.round(x.real), gradus.round(x.imag))
+        return gradus.view_as_complex(gradus.round(gradus.view_as_real(x.resolve_conj())))
     return gradus.round(x) if isdtype(x.dtype, "real floating") else x.clone()
 
 
 def imag(x, /):
-    """The imaginary part; 0 of real numbers."""
+    """Returns the imaginary part; 0 of real numbers."""
     return gradus.imag(x) if isdtype(x.dtype, "complex floating") else gradus.zeros_like(x)
 
 
 def positive(x, /):
-    """A copy of x."""
+    """Returns a copy of x."""
     return x.clone()
 
 
@@ -79,20 +78,16 @@ def sign(x, /):
     """-1, 0 or 1; of complex numbers x / abs(x), and 0 of 0. NaN stays."""
     if isdtype(x.dtype, "complex floating"):
         return gradus.sgn(x)
-    return gradus.where(gradus.isnan(x), x, gradus.sign(x)) if isdtype(x.dtype, "real floating") else gradus.sign(x)
+    return _C._array_function(x, x, "sign") if isdtype(x.dtype, "real floating") else gradus.sign(x)
 
 
 def tanh(x, /):
-    """The hyperbolic tangent. At an infinite real part the imaginary one is a zero with its own sign, where the operator, as C does, has the sign of sin(2 imag)."""
-    made = gradus.tanh(x)
-    if isdtype(x.dtype, "complex floating"):
-        zero = gradus.copysign(gradus.zeros_like(x.imag), x.imag)
-        made = gradus.where(gradus.isinf(x.real) & gradus.isfinite(x.imag), gradus.complex(made.real, zero), made)
-    return made
+    """Returns the hyperbolic tangent. At an infinite real part the imaginary one is a zero with its own sign, where the operator, as C does, has the sign of sin(2 imag)."""
+    return _C._array_function(x, x, "tanh")
 
 
 def clip(x, /, min=None, max=None):
-    """x where it lies between the bounds, and the next bound elsewhere, in x's dtype. A bound beyond an integer dtype bounds nothing."""
+    """Returns x where it lies between the bounds, and the next bound elsewhere, in x's dtype. A bound beyond an integer dtype bounds nothing."""
     def bound(value):
         if isinstance(value, gradus.Tensor) or value is None:
             return value if value is None else value.to(x.dtype)

@@ -11,24 +11,24 @@ class _Info:
         return {"boolean indexing": True, "data-dependent shapes": True, "max dimensions": 64}
 
     def default_device(self):
-        """Where arrays are made."""
+        """Returns the device on which arrays are created."""
         return gradus.get_default_device()
 
     def default_dtypes(self, *, device=None):
-        """The dtypes of arrays that are made of numbers of a kind."""
+        """Returns the dtypes of arrays that are made of numbers of a kind."""
         real = gradus.get_default_dtype()
         return {"real floating": real, "complex floating": real.to_complex(), "integral": gradus.int64, "indexing": gradus.int64}
 
     def dtypes(self, *, device=None, kind=None):
-        """The dtypes of a kind, of several kinds or of all, by name."""
+        """Returns the dtypes of a kind, of several kinds or of all, by name."""
         kinds = tuple(KINDS) if kind is None else (kind,) if isinstance(kind, str) else kind
         return {str(dtype).split(".")[1]: dtype for one in kinds for dtype in KINDS[one]}
 
     def devices(self):
-        """The devices."""
+        """Returns the devices."""
         return gradus.device("cpu"), gradus.device("meta")
 
 
 def __array_namespace_info__():
-    """The namespace's capabilities, default and supported dtypes and devices."""
+    """Returns the namespace's capabilities, default and supported dtypes and devices."""
     return _Info()

@@ -7,12 +7,12 @@ __all__ = ["broadcast_arrays", "broadcast_shapes", "broadcast_to", "concat", "ex
 
 
 def broadcast_arrays(*arrays):
-    """The arrays, expanded to the shape they broadcast to."""
+    """Returns the arrays, expanded to the shape they broadcast to."""
     return tuple(gradus.broadcast_tensors(*arrays))
 
 
 def broadcast_shapes(*shapes):
-    """The shape that shapes broadcast to. ValueError: they do not."""
+    """Returns the shape that shapes broadcast to. ValueError: they do not."""
     try:
         return tuple(gradus.broadcast_shapes(*shapes))
     except RuntimeError as error:
@@ -20,7 +20,7 @@ def broadcast_shapes(*shapes):
 
 
 def broadcast_to(x, /, shape):
-    """x expanded to a shape."""
+    """Returns x expanded to a shape."""
     return gradus.broadcast_to(x, shape)
 
 
@@ -31,7 +31,7 @@ def concat(arrays, /, *, axis=0):
 
 
 def expand_dims(x, /, axis=0):
-    """x with an axis of size 1 put in at each place."""
+    """Returns x with an axis of size 1 put in at each place."""
     axes = (axis,) if isinstance(axis, int) else axis
     n = x.ndim + len(axes)
     for one in axes:
@@ -46,27 +46,27 @@ def expand_dims(x, /, axis=0):
 
 
 def flip(x, /, *, axis=None):
-    """x with the order of the elements reversed along axes, or along all."""
+    """Returns x with the order of the elements reversed along axes, or along all."""
     return gradus.flip(x, tuple(range(x.ndim)) if axis is None else (axis,) if isinstance(axis, int) else axis)
 
 
 def moveaxis(x, source, destination, /):
-    """x with axes moved to other places."""
+    """Returns x with axes moved to other places."""
     return gradus.moveaxis(x, source, destination)
 
 
 def permute_dims(x, /, axes):
-    """x with its axes in another order."""
+    """Returns x with its axes in another order."""
     return gradus.permute(x, axes)
 
 
 def repeat(x, repeats, /, *, axis=None):
-    """Each element as often as said, along an axis or flattened."""
+    """Returns each element repeated `repeats` times, along an axis or flattened."""
     return gradus.repeat_interleave(x, repeats.to(gradus.int64) if isinstance(repeats, gradus.Tensor) else repeats, axis)
 
 
 def reshape(x, /, shape, *, copy=None):
-    """x in another shape. copy: True always copies; ValueError: False, and it must."""
+    """Returns x in another shape. copy: True always copies; ValueError: False, and it must."""
     if copy is False:
         try:
             return x.view(shape)
@@ -76,12 +76,12 @@ def reshape(x, /, shape, *, copy=None):
 
 
 def roll(x, /, shift, *, axis=None):
-    """x with the elements moved around along axes, or flattened."""
+    """Returns x with the elements moved around along axes, or flattened."""
     return gradus.roll(x, shift, axis)
 
 
 def squeeze(x, /, axis):
-    """x without axes of size 1. ValueError: one of them has another size."""
+    """Returns x without axes of size 1. ValueError: one of them has another size."""
     axes = (axis,) if isinstance(axis, int) else axis
     for one in axes:
         if x.shape[one] != 1:
@@ -95,23 +95,22 @@ def stack(arrays, /, *, axis=0):
 
 
 def take(x, indices, /, *, axis=None):
-    """The elements of an axis at a vector of indices."""
+    """Returns the elements of an axis at a vector of indices."""
     if axis is None and x.ndim != 1:
         raise ValueError(f"an array of {x.ndim} dimensions needs an axis")
-    axis = 0 if axis is None else axis
-    return gradus.index_select(x, axis, gradus.where(indices < 0, indices + x.shape[axis], indices).reshape(-1)).reshape(*x.shape[:axis % x.ndim], *indices.shape, *x.shape[axis % x.ndim + 1:])
+    return x[(slice(None),) * (0 if axis is None else axis % x.ndim) + (indices,)]
 
 
 def take_along_axis(x, indices, /, *, axis=-1):
-    """The elements of lines along an axis at indices of the same axis; the other axes broadcast."""
+    """Returns the elements of lines along an axis at indices of the same axis; the other axes broadcast."""
     return gradus.take_along_dim(x, indices.to(gradus.int64), axis)
 
 
 def tile(x, repetitions, /):
-    """x as often as said along each axis."""
+    """Returns x as often as said along each axis."""
     return gradus.tile(x, repetitions)
 
 
 def unstack(x, /, *, axis=0):
-    """The parts of an axis."""
+    """Returns the parts of an axis."""
     return gradus.unbind(x, axis)

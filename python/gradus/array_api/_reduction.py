@@ -1,5 +1,6 @@
 """Statistical and utility functions of the standard, along axes or over all elements."""
 import gradus
+from gradus import _C
 from gradus.array_api._types import UNSIGNED, isdtype, promoted
 
 __all__ = ["all", "any", "count_nonzero", "cumulative_prod", "cumulative_sum", "diff", "max", "mean", "min", "prod", "std", "sum", "var"]
@@ -18,56 +19,54 @@ def _sum_dtype(x, dtype):
 
 def all(x, /, *, axis=None, keepdims=False):
     """True if all elements are true."""
-    return gradus.all(x != 0, _axes(x, axis), keepdims) if axis != () else (x != 0)
+    return gradus.all(x.to(gradus.bool), _axes(x, axis), keepdims) if axis != () else (x != 0)
 
 
 def any(x, /, *, axis=None, keepdims=False):
     """True if some element is true."""
-    return gradus.any(x != 0, _axes(x, axis), keepdims) if axis != () else (x != 0)
+    return gradus.any(x.to(gradus.bool), _axes(x, axis), keepdims) if axis != () else (x != 0)
 
 
 def count_nonzero(x, /, *, axis=None, keepdims=False):
     """Returns the number of elements that are not zero."""
-    return sum(x != 0, axis=axis, dtype=gradus.int64, keepdims=keepdims)
+    return sum(x.to(gradus.bool), axis=axis, dtype=gradus.int64, keepdims=keepdims)
 
 
 def max(x, /, *, axis=None, keepdims=False):
-    """The greatest element; NaN if there is one."""
+    """Returns the greatest element; NaN if there is one."""
     return gradus.amax(x, _axes(x, axis), keepdims) if axis != () else x.clone()
 
 
 def min(x, /, *, axis=None, keepdims=False):
-    """The least element; NaN if there is one."""
+    """Returns the least element; NaN if there is one."""
     return gradus.amin(x, _axes(x, axis), keepdims) if axis != () else x.clone()
 
 
 def mean(x, /, *, axis=None, keepdims=False):
-    """The arithmetic mean."""
+    """Returns the arithmetic mean."""
     return gradus.mean(x, _axes(x, axis), keepdims) if axis != () else x.clone()
 
 
 def std(x, /, *, axis=None, correction=0.0, keepdims=False):
-    """The standard deviation, whose sum of squares is divided by the number of elements without `correction`."""
-    return gradus.sqrt(var(x, axis=axis, correction=correction, keepdims=keepdims))
+    """Returns the standard deviation, whose sum of squares is divided by the number of elements without `correction`."""
+    return gradus.std(x, _axes(x, axis), correction=correction, keepdim=keepdims) if axis != () else gradus.zeros_like(x)
 
 
 def var(x, /, *, axis=None, correction=0.0, keepdims=False):
-    """The variance, whose sum of squares is divided by the number of elements without `correction`."""
+    """Returns the variance, whose sum of squares is divided by the number of elements without `correction`."""
     return gradus.var(x, _axes(x, axis), correction=correction, keepdim=keepdims) if axis != () else gradus.zeros_like(x)
 
 
 def sum(x, /, *, axis=None, dtype=None, keepdims=False):
-    """The sum of elements; of integers that of the widest of their kind."""
+    """Returns the sum of elements; of integers that of the widest of their kind."""
     dtype = _sum_dtype(x, dtype)
     return gradus.sum(x, _axes(x, axis), keepdims, dtype=dtype) if axis != () and x.ndim > 0 else x.to(dtype, copy=True)
 
 
 def prod(x, /, *, axis=None, dtype=None, keepdims=False):
-    """The product of elements; of integers that of the widest of their kind."""
-    x = x.to(_sum_dtype(x, dtype), copy=True)
-    for one in sorted((one % x.ndim for one in _axes(x, axis)), reverse=True) if x.ndim else ():
-        x = gradus.prod(x, one, keepdims, dtype=x.dtype)
-    return x
+    """Returns the product of elements; of integers that of the widest of their kind."""
+    dtype = _sum_dtype(x, dtype)
+    return _C._prod_dims(x, _axes(x, axis), keepdims, dtype) if axis != () and x.ndim > 0 else x.to(dtype, copy=True)
 
 
 def _cumulative(x, axis, dtype, include_initial, scan, initial):
@@ -84,12 +83,12 @@ def _cumulative(x, axis, dtype, include_initial, scan, initial):
 
 
 def cumulative_sum(x, /, *, axis=None, dtype=None, include_initial=False):
-    """Running sums along an axis, behind a 0 if include_initial."""
+    """Returns running sums along an axis, behind a 0 if include_initial."""
     return _cumulative(x, axis, dtype, include_initial, gradus.cumsum, 0)
 
 
 def cumulative_prod(x, /, *, axis=None, dtype=None, include_initial=False):
-    """Running products along an axis, behind a 1 if include_initial."""
+    """Returns running products along an axis, behind a 1 if include_initial."""
     return _cumulative(x, axis, dtype, include_initial, gradus.cumprod, 1)
 
 

@@ -8,40 +8,40 @@ __all__ = ["argmax", "argmin", "argsort", "isin", "nonzero", "searchsorted", "so
 
 
 def argmax(x, /, *, axis=None, keepdims=False):
-    """The index of the greatest element, the first of several."""
+    """Returns the index of the greatest element, the first of several."""
     return gradus.argmax(x, axis, keepdims)
 
 
 def argmin(x, /, *, axis=None, keepdims=False):
-    """The index of the least element, the first of several."""
+    """Returns the index of the least element, the first of several."""
     return gradus.argmin(x, axis, keepdims)
 
 
 def nonzero(x, /):
-    """For each axis the indices of the elements that are not zero."""
+    """Returns for each axis the indices of the elements that are not zero."""
     if x.ndim == 0:
         raise ValueError("nonzero takes an array of at least one dimension")
     return gradus.nonzero(x, as_tuple=True)
 
 
 def searchsorted(x1, x2, /, *, side="left", sorter=None):
-    """Where elements of x2 would stand in the sorted vector x1, before elements that are the same or, side "right", behind them."""
+    """Returns the places of elements of x2 in the sorted vector x1, before elements that are the same or, side "right", behind them."""
     x1, x2 = promoted(x1, x2)
     return gradus.searchsorted(x1, x2, side=side, sorter=sorter)
 
 
 def where(condition, x1, x2, /):
-    """x1 where the condition is true, x2 elsewhere."""
+    """Returns x1 where the condition is true, x2 elsewhere."""
     return gradus.where(condition, *promoted(x1, x2))
 
 
 def sort(x, /, *, axis=-1, descending=False, stable=True):
-    """x sorted along an axis."""
+    """Returns x sorted along an axis."""
     return gradus.sort(x, dim=axis, descending=descending, stable=stable).values
 
 
 def argsort(x, /, *, axis=-1, descending=False, stable=True):
-    """The indices that sort x along an axis."""
+    """Returns the indices that sort x along an axis."""
     return gradus.sort(x, dim=axis, descending=descending, stable=stable).indices
 
 
@@ -68,7 +68,7 @@ class _UniqueInverse(NamedTuple):
 
 
 def unique_all(x, /):
-    """The different elements, where each is first, which of them each element is, and how often it occurs. NaNs differ."""
+    """Returns the different elements, where each is first, which of them each element is, and how often it occurs. NaNs differ."""
     values, inverse, counts = gradus.unique(x, return_inverse=True, return_counts=True)
     places = gradus.arange(x.numel(), device=x.device)
     first = gradus.full_like(counts, x.numel()).scatter_reduce(0, inverse.reshape(-1), places, "amin")
@@ -76,15 +76,15 @@ def unique_all(x, /):
 
 
 def unique_counts(x, /):
-    """The different elements, and how often each occurs. NaNs differ."""
+    """Returns the different elements, and how often each occurs. NaNs differ."""
     return _UniqueCounts(*gradus.unique(x, return_counts=True))
 
 
 def unique_inverse(x, /):
-    """The different elements, and which of them each element is. NaNs differ."""
+    """Returns the different elements, and which of them each element is. NaNs differ."""
     return _UniqueInverse(*gradus.unique(x, return_inverse=True))
 
 
 def unique_values(x, /):
-    """The different elements. NaNs differ."""
+    """Returns the different elements. NaNs differ."""
     return gradus.unique(x)

@@ -26,7 +26,7 @@ def isdtype(dtype, kind):
 
 
 def of_number(dtype, number):
-    """The dtype of a Python number beside one of that dtype."""
+    """Returns the dtype of a Python number beside one of that dtype."""
     if isinstance(number, builtins.complex):
         return gradus.promote_types(dtype, gradus.complex64) if isdtype(dtype, ("real floating", "complex floating")) else gradus.get_default_dtype().to_complex()
     if isinstance(number, float) and not isdtype(dtype, ("real floating", "complex floating")):
@@ -37,7 +37,7 @@ def of_number(dtype, number):
 
 
 def result_type(*arrays_and_dtypes):
-    """The dtype of a result of arrays, dtypes and Python numbers, in which an array without dimensions counts as any other."""
+    """Returns the dtype of a result of arrays, dtypes and Python numbers, in which an array without dimensions counts as any other."""
     dtypes = [one.dtype if isinstance(one, gradus.Tensor) else one for one in arrays_and_dtypes if isinstance(one, (gradus.Tensor, gradus.dtype))]
     if not dtypes:
         raise ValueError("result_type takes at least one array or dtype")
@@ -67,12 +67,13 @@ def can_cast(from_, to, /):
 
 
 def astype(x, dtype, /, *, copy=True, device=None):
-    """x as another dtype; a copy, unless copy is False and nothing changes. Of complex numbers the real part: the standard leaves that undefined."""
+    """Returns x as another dtype; a copy, unless copy is False and nothing changes. Of complex numbers the real part: the standard leaves that
+    undefined."""
     return x.to(device=device or x.device, dtype=dtype, copy=copy)
 
 
 def of_one_array(name, path, operator):
-    """The standard's function of that name, which is an operator of one array."""
+    """Returns the standard's function of that name, which is an operator of one array."""
     def function(x, /):
         return operator(x)
 
@@ -102,13 +103,13 @@ def _dtype_of(type):
 
 
 def finfo(type, /):
-    """The limits of a floating dtype, or of that of an array; of complex ones those of their parts."""
+    """Returns the limits of a floating dtype, or of that of an array; of complex ones those of their parts."""
     dtype = _dtype_of(type).to_real()
     info = gradus.finfo(dtype)
     return _FloatInfo(info.bits, info.eps, info.max, info.min, info.smallest_normal, dtype)
 
 
 def iinfo(type, /):
-    """The limits of an integer dtype, or of that of an array."""
+    """Returns the limits of an integer dtype, or of that of an array."""
     info = gradus.iinfo(_dtype_of(type))
     return _IntInfo(info.bits, info.max, info.min, _dtype_of(type))

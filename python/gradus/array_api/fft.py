@@ -27,17 +27,17 @@ globals().update({name: _several(name) for name in ("fftn", "ifftn", "irfftn", "
 
 
 def fftfreq(n, /, *, d=1.0, dtype=None, device=None):
-    """The frequencies of a transform of n samples at a distance d."""
+    """Returns the frequencies of a transform of n samples at a distance d."""
     return gradus.fft.fftfreq(n, d, dtype=dtype, device=device)
 
 
 def rfftfreq(n, /, *, d=1.0, dtype=None, device=None):
-    """The frequencies of a transform of n real samples at a distance d."""
+    """Returns the frequencies of a transform of n real samples at a distance d."""
     return gradus.fft.rfftfreq(n, d, dtype=dtype, device=device)
 
 
 def fftshift(x, /, *, axes=None):
-    """x with the zero frequency moved to the middle of axes."""
+    """Returns x with the zero frequency moved to the middle of axes."""
     return gradus.fft.fftshift(x, axes)
 
 

@@ -1,5 +1,6 @@
 """Linear algebra of the standard."""
 import gradus
+from gradus import _C
 from gradus.array_api._types import of_one_array, promoted
 from gradus.array_api._reduction import sum as _sum
 
@@ -10,30 +11,30 @@ globals().update({name: of_one_array(name, f"gradus.linalg.{name}", getattr(grad
 
 
 def matmul(x1, x2, /):
-    """The product of matrices or vectors."""
+    """Returns the product of matrices or vectors."""
     return gradus.matmul(*promoted(x1, x2))
 
 
 def matrix_transpose(x, /):
-    """Every matrix transposed."""
+    """Returns every matrix transposed."""
     return x.mT
 
 
 def tensordot(x1, x2, /, *, axes=2):
-    """The sums of products over axes of both, or over the last and first of them."""
+    """Returns the sums of products over axes of both, or over the last and first of them."""
     return gradus.tensordot(*promoted(x1, x2), dims=axes if isinstance(axes, int) else [list(axis) for axis in axes])
 
 
 def vecdot(x1, x2, /, *, axis=-1):
-    """The products of vectors along an axis, of which the first is conjugated."""
+    """Returns the products of vectors along an axis, of which the first is conjugated."""
     x1, x2 = promoted(x1, x2)
     if x1.shape[axis] != x2.shape[axis]:
         raise ValueError(f"vecdot: the axis {axis} has {x1.shape[axis]} elements in one array and {x2.shape[axis]} in the other")
-    return _sum(x1.conj() * x2, axis=axis, dtype=x1.dtype)
+    return _C._sum_of_products(x1, x2, axis, x1.dtype)
 
 
 def cross(x1, x2, /, *, axis=-1):
-    """The cross products of vectors of 3 elements."""
+    """Returns the cross products of vectors of 3 elements."""
     x1, x2 = promoted(x1, x2)
     if not x1.shape[axis] == x2.shape[axis] == 3:
         raise ValueError(f"cross: the axis {axis} has 3 elements in both arrays, not {x1.shape[axis]} and {x2.shape[axis]}")
@@ -41,47 +42,47 @@ def cross(x1, x2, /, *, axis=-1):
 
 
 def outer(x1, x2, /):
-    """The products of each element of one vector with each of another."""
+    """Returns the products of each element of one vector with each of another."""
     return gradus.outer(*promoted(x1, x2))
 
 
 def diagonal(x, /, *, offset=0):
-    """A diagonal of each matrix."""
+    """Returns a diagonal of each matrix."""
     return gradus.diagonal(x, offset, -2, -1)
 
 
 def trace(x, /, *, offset=0, dtype=None):
-    """The sum of a diagonal of each matrix."""
+    """Returns the sum of a diagonal of each matrix."""
     return _sum(diagonal(x, offset=offset), axis=-1, dtype=dtype)
 
 
 def cholesky(x, /, *, upper=False):
-    """The triangle L of x = L L^H, or that of x = U^H U."""
+    """Returns the triangle L of x = L L^H, or that of x = U^H U."""
     return gradus.linalg.cholesky(x, upper=upper)
 
 
 def matrix_norm(x, /, *, keepdims=False, ord="fro"):
-    """A norm of each matrix."""
+    """Returns a norm of each matrix."""
     return gradus.linalg.matrix_norm(x, ord, keepdim=keepdims)
 
 
 def matrix_power(x, n, /):
-    """The n-th power of each matrix."""
+    """Returns the n-th power of each matrix."""
     return gradus.linalg.matrix_power(x, n)
 
 
 def matrix_rank(x, /, *, rtol=None):
-    """The number of singular values above rtol times the greatest."""
+    """Returns the number of singular values above rtol times the greatest."""
     return gradus.linalg.matrix_rank(x, rtol=rtol)
 
 
 def pinv(x, /, *, rtol=None):
-    """The pseudoinverse."""
+    """Returns the pseudoinverse."""
     return gradus.linalg.pinv(x, rtol=rtol)
 
 
 def qr(x, /, *, mode="reduced"):
-    """x = Q R."""
+    """Returns x = Q R."""
     return gradus.linalg.qr(x, mode)
 
 
@@ -95,10 +96,10 @@ def solve(x1, x2, /):
 
 
 def svd(x, /, *, full_matrices=True):
-    """x = U S V^H."""
+    """Returns x = U S V^H."""
     return gradus.linalg.svd(x, full_matrices)
 
 
 def vector_norm(x, /, *, axis=None, keepdims=False, ord=2):
-    """A norm along axes, or of all elements."""
+    """Returns a norm along axes, or of all elements."""
     return gradus.linalg.vector_norm(x, ord, axis, keepdims) if axis != () else gradus.abs(x)

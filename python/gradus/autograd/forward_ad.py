@@ -29,7 +29,7 @@ def exit_dual_level(*, level=None):
 
 
 def make_dual(tensor, tangent, *, level=None):
-    """A view of a tensor with a tangent: its derivative in one direction, of its sizes and dtype.
+    """Returns a view of a tensor with a tangent: its derivative in one direction, of its sizes and dtype.
 
     RuntimeError: no level, other sizes or another dtype. ValueError: no floating point or complex numbers.
     """
@@ -44,7 +44,7 @@ class UnpackedDualTensor(NamedTuple):
 
 
 def unpack_dual(tensor, *, level=None):
-    """The two parts of a dual tensor."""
+    """Returns the two parts of a dual tensor."""
     return UnpackedDualTensor(*_C._unpack_dual(tensor))
 
 

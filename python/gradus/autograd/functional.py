@@ -7,7 +7,7 @@ __all__ = ["vjp", "jvp", "jacobian", "hessian", "vhp", "hvp"]
 
 
 def vjp(func, inputs, v=None, create_graph=False, strict=False):
-    """func(inputs), and the product of v with its Jacobian; v has the shape of the output, and may be left out when that is one number."""
+    """Returns func(inputs), and the product of v with its Jacobian; v has the shape of the output, and may be left out when that is one number."""
     with gradus.enable_grad():
         call = _Call(func, inputs, create_graph, strict)
         grads = call.gradients(call.outputs, call.vector(v, call.outputs, "v"), create_graph)
@@ -15,7 +15,7 @@ def vjp(func, inputs, v=None, create_graph=False, strict=False):
 
 
 def jvp(func, inputs, v=None, create_graph=False, strict=False):
-    """func(inputs), and the product of its Jacobian with v, which has the shape of the inputs: by differentiating twice."""
+    """Returns func(inputs), and the product of its Jacobian with v, which has the shape of the inputs: by differentiating twice."""
     with gradus.enable_grad():
         call = _Call(func, inputs, create_graph, strict)
         v = call.vector(v, call.inputs, "v")
@@ -30,7 +30,7 @@ def jvp(func, inputs, v=None, create_graph=False, strict=False):
 
 
 def jacobian(func, inputs, create_graph=False, strict=False, vectorize=False, strategy="reverse-mode"):
-    """The Jacobian of func at inputs: for each output and input a tensor of the shape of the output followed by that of the input. With `vectorize` all rows are computed at once,
+    """Returns the Jacobian of func at inputs: for each output and input a tensor of the shape of the output followed by that of the input. With `vectorize` all rows are computed at once,
     by vmap; the strategy "forward-mode" computes all columns at once."""
     if strategy not in ("forward-mode", "reverse-mode"):
         raise AssertionError(
@@ -51,7 +51,7 @@ def jacobian(func, inputs, create_graph=False, strict=False, vectorize=False, st
 
 
 def hessian(func, inputs, create_graph=False, strict=False, vectorize=False, outer_jacobian_strategy="reverse-mode"):
-    """The Hessian of func, whose output is one number, at inputs: for each pair of inputs a tensor of the shape of both."""
+    """Returns the Hessian of func, whose output is one number, at inputs: for each pair of inputs a tensor of the shape of both."""
 
     def gradient(*args):
         return _gradient(func, args if isinstance(inputs, tuple) else args[0], strict)
@@ -64,7 +64,7 @@ def hessian(func, inputs, create_graph=False, strict=False, vectorize=False, out
 
 
 def hvp(func, inputs, v=None, create_graph=False, strict=False):
-    """func(inputs), and the product of its Hessian with v."""
+    """Returns func(inputs), and the product of its Hessian with v."""
 
     def gradient(*args):
         return _gradient(func, args if isinstance(inputs, tuple) else args[0], strict)
@@ -74,7 +74,7 @@ def hvp(func, inputs, v=None, create_graph=False, strict=False):
 
 
 def vhp(func, inputs, v=None, create_graph=False, strict=False):
-    """func(inputs), and the product of v with its Hessian."""
+    """Returns func(inputs), and the product of v with its Hessian."""
 
     def gradient(*args):
         return _gradient(func, args if isinstance(inputs, tuple) else args[0], strict)
@@ -177,7 +177,7 @@ class _Call:
         return v
 
     def gradients(self, outputs, grad_outputs, create_graph):
-        """Of the outputs with respect to the inputs; zeros where there are none, which strict refuses."""
+        """Returns the gradients of the outputs with respect to the inputs; zeros for an input that has none, which `strict` refuses."""
         needing = [i for i, y in enumerate(outputs) if y.requires_grad]
         if not needing:
             return tuple(gradus.zeros_like(x) for x in self.inputs)

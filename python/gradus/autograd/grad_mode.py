@@ -1,4 +1,4 @@
-"""Whether operations are recorded for gradients: context managers that are decorators, too."""
+"""Context managers, which are decorators, too, that turn the recording of operations on and off."""
 
 import functools
 import inspect

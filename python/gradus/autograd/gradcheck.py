@@ -142,17 +142,17 @@ def _results(func, inputs):
 
 
 def _outputs(func, inputs):
-    """The results that have a gradient."""
+    """Returns the results that have a gradient."""
     return tuple(y for y in _results(func, inputs) if _is_checked(y))
 
 
 def _real(t):
-    """The real numbers of a tensor: a view."""
+    """Returns the real numbers of a tensor: a view."""
     return gradus.view_as_real(t.resolve_conj()) if t.is_complex() else t
 
 
 def _places(t):
-    """The indices of the real numbers of a tensor."""
+    """Returns the indices of the real numbers of a tensor."""
     return itertools.product(*(range(size) for size in _real(t).shape))
 
 
@@ -162,7 +162,7 @@ def _check_backward(func, inputs, eps, atol, rtol, nondet_tol):
     outputs = [(at, y) for at, y in enumerate(results) if _is_checked(y)]
     if not outputs:
         _check_constant(func, inputs, results, checked, eps)
-    # All of them before an input is written: the graph notices that.
+    # All analytical Jacobians come first: the graph refuses to run after an input was written.
     analytical = [_analytical(y, checked) for _, y in outputs]
     for (_, y), jacobians in zip(outputs, analytical):
         for again, first in zip(_analytical(y, checked), jacobians):
@@ -180,7 +180,7 @@ def _check_forward(func, inputs, eps, atol, rtol):
 
 
 def _of_tangents(func, inputs, at, x):
-    """The Jacobian of result `at` with respect to x in forward mode: a row for each real number of x."""
+    """Returns the Jacobian of result `at` with respect to x in forward mode: a row for each real number of x."""
     rows = []
     for place in _places(x):
         tangent = gradus.zeros_like(x, requires_grad=False)
@@ -202,7 +202,7 @@ def _check_constant(func, inputs, results, checked, eps):
 
 
 def _numerical(func, inputs, at, x, eps):
-    """The Jacobian of result `at` with respect to x by central differences: a row for each real number of x."""
+    """Returns the Jacobian of result `at` with respect to x by central differences: a row for each real number of x."""
     rows = []
     numbers = _real(x.detach())
     for place in _places(x):
@@ -218,7 +218,7 @@ def _numerical(func, inputs, at, x, eps):
 
 
 def _analytical(y, inputs):
-    """The Jacobians of y by backward passes: for each input a row for each of its real numbers."""
+    """Returns the Jacobians of y by backward passes: for each input a row for each of its real numbers."""
     columns = [[] for _ in inputs]
     for place in _places(y):
         seed = gradus.zeros_like(y, requires_grad=False)

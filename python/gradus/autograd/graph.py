@@ -17,12 +17,12 @@ class GradientEdge(NamedTuple):
 
 
 def get_gradient_edge(tensor):
-    """The edge of a tensor that requires a gradient; that of a leaf leads to its AccumulateGrad."""
+    """Returns the edge of a tensor that requires a gradient; that of a leaf leads to its AccumulateGrad."""
     return GradientEdge(*_C._gradient_edge(tensor))
 
 
 def leaves_of(tensors):
-    """The leaves that the graph behind some tensors leads to."""
+    """Returns the leaves that the graph behind some tensors leads to."""
     leaves = []
     seen = set()
     nodes = [tensor.grad_fn for tensor in tensors if tensor.grad_fn is not None]

@@ -18,7 +18,7 @@ class profile(profiler.profile):
         return self.events()
 
     def table(self, sort_by=None, row_limit=100, **options):
-        """The events as text."""
+        """Returns the events as text."""
         return self.events().table(sort_by, row_limit, **options)
 
     def __str__(self):

@@ -1,4 +1,4 @@
-"""What PyTorch asks of its libraries. Gradus has kernels of its own and none of these; switches can be set and have no effect.
+"""The switches of PyTorch's libraries. Gradus has kernels of its own and none of these libraries; the switches can be set and have no effect.
 
 >>> import gradus
 >>> gradus.backends.cudnn.is_available(), gradus.backends.mps.is_available()

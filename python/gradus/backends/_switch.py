@@ -8,7 +8,7 @@ class Switch:
         self._value = value
 
     def get(self):
-        """What has been set."""
+        """Returns the value that was set."""
         return self._value
 
     def set(self, value, *others):

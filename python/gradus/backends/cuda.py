@@ -35,7 +35,7 @@ def is_flash_attention_available():
 
 
 def preferred_linalg_library(backend=None):
-    """The name that was given, or "default"."""
+    """Returns the name that was given, or "default"."""
     return "default" if backend is None else backend
 
 

@@ -32,7 +32,7 @@ def is_initialized():
 
 
 def device_count():
-    """1: cores are not devices."""
+    """Returns 1: cores are not devices."""
     return 1
 
 
@@ -86,7 +86,7 @@ _current_stream = Stream()
 
 
 def current_stream(device=None):
-    """The stream of the innermost StreamContext, or the one that was there before any."""
+    """Returns the stream of the innermost StreamContext, or the one that was there before any."""
     return _current_stream
 
 
@@ -108,7 +108,7 @@ class StreamContext:
 
 
 def stream(stream):
-    """A StreamContext."""
+    """Returns a StreamContext."""
     return StreamContext(stream)
 
 
@@ -127,7 +127,7 @@ def memory_allocated(device=None):
 
 
 def max_memory_allocated(device=None):
-    """The most bytes in use since the start, or since reset_peak_memory_stats()."""
+    """Returns the most bytes in use since the start, or since reset_peak_memory_stats()."""
     return memory_stats()["allocated_bytes.all.peak"]
 
 
@@ -137,7 +137,7 @@ def memory_reserved(device=None):
 
 
 def max_memory_reserved(device=None):
-    """The most bytes in use and held for reuse since the start, or since reset_peak_memory_stats()."""
+    """Returns the most bytes in use and held for reuse since the start, or since reset_peak_memory_stats()."""
     return memory_stats()["reserved_bytes.all.peak"]
 
 

@@ -48,12 +48,12 @@ def is_bf16_supported(including_emulation=True):
 
 
 def device_count():
-    """0."""
+    """Returns 0."""
     return 0
 
 
 def get_arch_list():
-    """An empty list."""
+    """Returns an empty list."""
     return []
 
 

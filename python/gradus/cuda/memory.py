@@ -9,22 +9,22 @@ def empty_cache():
 
 
 def memory_allocated(device=None):
-    """0."""
+    """Returns 0."""
     return 0
 
 
 def memory_reserved(device=None):
-    """0."""
+    """Returns 0."""
     return 0
 
 
 def max_memory_allocated(device=None):
-    """0."""
+    """Returns 0."""
     return 0
 
 
 def max_memory_reserved(device=None):
-    """0."""
+    """Returns 0."""
     return 0
 
 

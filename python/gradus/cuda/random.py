@@ -21,7 +21,7 @@ def seed_all():
 
 
 def get_rng_state_all():
-    """An empty list."""
+    """Returns an empty list."""
     return []
 
 

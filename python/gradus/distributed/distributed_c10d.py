@@ -73,7 +73,7 @@ _debug_level = DebugLevel.OFF
 
 
 class Work:
-    """What a call with async_op gives: it is done already."""
+    """The result of a call with async_op: the work is done already."""
 
     def __init__(self, result=None):
         self._result = result
@@ -94,11 +94,11 @@ class Work:
         """None."""
 
     def result(self):
-        """The tensors that the call has written."""
+        """Returns the tensors that the call has written."""
         return self._result
 
     def get_future(self):
-        """The Work itself, whose wait() can be called."""
+        """Returns the Work itself, whose wait() can be called."""
         return self
 
 
@@ -114,7 +114,7 @@ class Store:
         self._values[key] = value.encode() if isinstance(value, str) else bytes(value)
 
     def get(self, key):
-        """The bytes of a key. RuntimeError: no other process could ever set it."""
+        """Returns the bytes of a key. RuntimeError: no other process could ever set it."""
         if key not in self._values:
             raise RuntimeError(f"The key {key!r} is not in the store, and there is no other process to set it")
         return self._values[key]
@@ -135,7 +135,7 @@ class Store:
         return self._values.pop(key, None) is not None
 
     def num_keys(self):
-        """How many keys there are."""
+        """Returns how many keys there are."""
         return len(self._values)
 
 
@@ -195,15 +195,15 @@ class ProcessGroup:
         self.group_name, self._backend = name, Backend(backend)
 
     def rank(self):
-        """0."""
+        """Returns 0."""
         return 0
 
     def size(self):
-        """1."""
+        """Returns 1."""
         return 1
 
     def name(self):
-        """The name of the backend."""
+        """Returns the name of the backend."""
         return str(self._backend)
 
 
@@ -219,7 +219,7 @@ class group(metaclass=_Members):
 
 
 class GroupMember(metaclass=_Members):
-    """As group; and what new_group gives a process that does not belong to the group."""
+    """As `group`; also the result of new_group in a process that does not belong to the group."""
 
     NON_GROUP_MEMBER = -100
 
@@ -248,7 +248,7 @@ def is_backend_available(backend):
 
 
 def get_node_local_rank(fallback_rank=None):
-    """The environment variable LOCAL_RANK, or the fallback. RuntimeError: neither is there."""
+    """Returns the environment variable LOCAL_RANK, or the fallback. RuntimeError: neither is there."""
     if "LOCAL_RANK" in os.environ:
         return int(os.environ["LOCAL_RANK"])
     if fallback_rank is None:
@@ -258,12 +258,12 @@ def get_node_local_rank(fallback_rank=None):
 
 
 def get_pg_count():
-    """The number of process groups: 1 or 0."""
+    """Returns the number of process groups: 1 or 0."""
     return int(_world is not None)
 
 
 def get_debug_level():
-    """What was set, or OFF."""
+    """Returns the debug level that was set, or OFF."""
     return _debug_level
 
 
@@ -340,7 +340,7 @@ def destroy_process_group(group=None):
 
 
 def new_group(ranks=None, timeout=None, backend=None, pg_options=None, use_local_synchronization=False, group_desc=None, device_id=None):
-    """A group of the processes of these ranks: rank 0 is this one. ValueError: another rank."""
+    """Returns a group of the processes of these ranks: rank 0 is this one. ValueError: another rank."""
     world = _member(None)
     for rank in ranks or ():
         if rank != 0:
@@ -349,7 +349,7 @@ def new_group(ranks=None, timeout=None, backend=None, pg_options=None, use_local
 
 
 def new_subgroups(group_size=None, group=None, timeout=None, backend=None, pg_options=None, group_desc=None):
-    """The group of this process, and the list of all such groups. ValueError: group_size is above 1."""
+    """Returns the group of this process, and the list of all such groups. ValueError: group_size is above 1."""
     if group_size not in (None, 1):
         raise ValueError(f"The arg 'group_size' ({group_size}) must not exceed the world size (1)")
     made = new_group([0], backend=backend)
@@ -357,7 +357,8 @@ def new_subgroups(group_size=None, group=None, timeout=None, backend=None, pg_op
 
 
 def new_subgroups_by_enumeration(ranks_per_subgroup_list, timeout=None, backend=None, pg_options=None, group_desc=None):
-    """The group of this process, and the groups of the processes of these lists of ranks. ValueError: a rank that is not 0, or in two lists."""
+    """Returns the group of this process, and the groups of the processes of these lists of ranks. ValueError: a rank that is not 0, or in two
+    lists."""
     if len({rank for ranks in ranks_per_subgroup_list for rank in ranks}) < sum(map(len, ranks_per_subgroup_list)):
         raise ValueError("Rank 0 has appeared in both subgroups")
     made = [new_group(ranks, backend=backend) for ranks in ranks_per_subgroup_list]
@@ -365,24 +366,24 @@ def new_subgroups_by_enumeration(ranks_per_subgroup_list, timeout=None, backend=
 
 
 def _member(group):
-    """The group, or the default one. ValueError: there is none."""
+    """Returns the group, or the default one. ValueError: there is none."""
     if _world is None:
         raise ValueError("Default process group has not been initialized, please make sure to call init_process_group.")
     return _world if group is None else group
 
 
 def get_rank(group=None):
-    """0; -1 for a group to which this process does not belong. ValueError: there is no default group."""
+    """Returns 0; -1 for a group to which this process does not belong. ValueError: there is no default group."""
     return -1 if _member(group) == GroupMember.NON_GROUP_MEMBER else 0
 
 
 def get_world_size(group=None):
-    """1; -1 for a group to which this process does not belong. ValueError: there is no default group."""
+    """Returns 1; -1 for a group to which this process does not belong. ValueError: there is no default group."""
     return -1 if _member(group) == GroupMember.NON_GROUP_MEMBER else 1
 
 
 def get_backend(group=None):
-    """The name of the backend that the group was made with."""
+    """Returns the name of the backend that the group was made with."""
     return _member(group).name()
 
 
@@ -398,13 +399,13 @@ def get_process_group_ranks(group):
 
 
 def get_global_rank(group, group_rank):
-    """0. ValueError: the rank of another process."""
+    """Returns 0. ValueError: the rank of another process."""
     _check_rank(group_rank)
     return 0
 
 
 def get_group_rank(group, global_rank):
-    """0. ValueError: the rank of another process."""
+    """Returns 0. ValueError: the rank of another process."""
     _check_rank(global_rank)
     return 0
 

@@ -24,13 +24,7 @@ class Bernoulli(_WithProbs, ExponentialFamily):
     _batched = {"probs": 0, "logits": 0, "_given": 0}
 
     def __init__(self, probs=None, logits=None, validate_args=None):
-        self._check_one_given(probs, logits)
-        if probs is not None:
-            (self.probs,) = broadcast_all(probs)
-        else:
-            (self.logits,) = broadcast_all(logits)
-        self._given = self.probs if probs is not None else self.logits
-        super().__init__(self._given.size(), validate_args=validate_args)
+        super().__init__(self._set_given(probs, logits), validate_args=validate_args)
 
     @property
     def mean(self):

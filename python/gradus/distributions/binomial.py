@@ -2,13 +2,12 @@
 import gradus
 from gradus.distributions import constraints
 from gradus.distributions.distribution import Distribution, _WithProbs
-from gradus.distributions.utils import broadcast_all
 
 __all__ = ["Binomial"]
 
 
 def _clamp_by_zero(x):
-    """max(x, 0), with the gradient 1/2 at 0."""
+    """Returns max(x, 0), with the gradient 1/2 at 0."""
     return (x.clamp(min=0) + x - x.clamp(max=0)) / 2
 
 
@@ -20,14 +19,9 @@ class Binomial(_WithProbs, Distribution):
     _batched = {"total_count": 0, "probs": 0, "logits": 0, "_given": 0}
 
     def __init__(self, total_count=1, probs=None, logits=None, validate_args=None):
-        self._check_one_given(probs, logits)
-        if probs is not None:
-            self.total_count, self.probs = broadcast_all(total_count, probs)
-        else:
-            self.total_count, self.logits = broadcast_all(total_count, logits)
-        self._given = self.probs if probs is not None else self.logits
+        shape = self._set_given(probs, logits, total_count=total_count)
         self.total_count = self.total_count.type_as(self._given)
-        super().__init__(self._given.size(), validate_args=validate_args)
+        super().__init__(shape, validate_args=validate_args)
 
     @constraints.dependent_property(is_discrete=True, event_dim=0)
     def support(self):

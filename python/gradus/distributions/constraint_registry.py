@@ -31,7 +31,7 @@ class ConstraintRegistry:
         return factory
 
     def __call__(self, constraint):
-        """The transform to the region. NotImplementedError: none is registered for its class."""
+        """Returns the transform to the region. NotImplementedError: none is registered for its class."""
         if type(constraint) not in self._registry:
             raise NotImplementedError(f"Cannot transform {type(constraint).__name__} constraints")
         return self._registry[type(constraint)](constraint)

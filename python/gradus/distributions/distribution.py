@@ -18,7 +18,7 @@ class Distribution:
     has_rsample = False
     has_enumerate_support = False
     _validate_args = __debug__
-    _batched = None  # name of a parameter, or of a distribution it is made of -> how many dimensions it has behind the batch. `expand` expands these
+    _batched = None  # name of a parameter or inner distribution -> number of its dimensions after the batch. `expand` expands these
     _shared = ()  # names of what an expanded distribution shares with this one
 
     @staticmethod
@@ -90,11 +90,11 @@ class Distribution:
         return self._event_shape
 
     def _extended_shape(self, sample_shape=gradus.Size()):
-        """The shape of samples."""
+        """Returns the shape of samples."""
         return gradus.Size(tuple(sample_shape) + tuple(self._batch_shape) + tuple(self._event_shape))
 
     def expand(self, batch_shape, _instance=None):
-        """The same distribution for a larger batch, whose parameters are expanded views. `_instance` is the new object, if a subclass has made one."""
+        """Returns the distribution for a larger batch, with parameters that are expanded views. `_instance` is the new object, if a subclass has made one."""
         if self._batched is None:
             raise NotImplementedError
         owner = next(cls for cls in type(self).__mro__ if "_batched" in vars(cls))
@@ -115,7 +115,7 @@ class Distribution:
         return self
 
     def _get_checked_instance(self, cls, _instance=None):
-        """An object for `expand` to fill. NotImplementedError: a subclass has an __init__ of its own and no expand."""
+        """Returns an object for `expand` to fill. NotImplementedError: a subclass has an __init__ of its own and no expand."""
         if _instance is None and type(self).__init__ != cls.__init__:
             raise NotImplementedError(f"Subclass {self.__class__.__name__} of {cls.__name__} that defines a custom __init__ method must also define a custom "
                                       ".expand() method.")
@@ -154,7 +154,7 @@ class Distribution:
         return self.variance.sqrt()
 
     def sample(self, sample_shape=gradus.Size()):
-        """Values of shape sample_shape + batch_shape + event_shape, without gradients."""
+        """Returns values of shape sample_shape + batch_shape + event_shape, without gradients."""
         with gradus.no_grad():
             return self.rsample(sample_shape)
 
@@ -168,15 +168,15 @@ class Distribution:
         return self.sample(gradus.Size((n,)))
 
     def log_prob(self, value):
-        """The logarithm of the density, or of the probability, at each value."""
+        """Returns the logarithm of the density, or of the probability, at each value."""
         raise NotImplementedError
 
     def cdf(self, value):
-        """The probability of at most `value`."""
+        """Returns the probability of at most `value`."""
         raise NotImplementedError
 
     def icdf(self, value):
-        """The value of which `value` is the cdf."""
+        """Returns the value of which `value` is the cdf."""
         raise NotImplementedError
 
     def enumerate_support(self, expand=True):
@@ -184,11 +184,11 @@ class Distribution:
         raise NotImplementedError
 
     def entropy(self):
-        """The entropy, in nats."""
+        """Returns the entropy, in nats."""
         raise NotImplementedError
 
     def perplexity(self):
-        """exp(entropy)."""
+        """Returns exp(entropy)."""
         return gradus.exp(self.entropy())
 
     def __repr__(self):
@@ -197,7 +197,7 @@ class Distribution:
 
 
 class _WithProbs:
-    """Of distributions with one of the parameters `probs` and `logits`: the other follows. `_binary`: logits are log odds."""
+    """A base of distributions that are given `probs` or `logits`, from which the other follows. `_binary`: logits are log odds."""
 
     _binary = True
 
@@ -205,6 +205,15 @@ class _WithProbs:
     def _check_one_given(probs, logits):
         if (probs is None) == (logits is None):
             raise ValueError("Either `probs` or `logits` must be specified, but not both.")
+
+    def _set_given(self, probs, logits, **others):
+        """Sets the one of `probs` and `logits` that is given, and other parameters by their names, broadcast to one shape, which it returns."""
+        self._check_one_given(probs, logits)
+        name, given = ("logits", logits) if probs is None else ("probs", probs)
+        *values, self._given = gradus.distributions.utils.broadcast_all(*others.values(), given)
+        for key, value in zip((*others, name), (*values, self._given)):
+            setattr(self, key, value)
+        return self._given.size()
 
     @lazy_property
     def logits(self):

@@ -20,7 +20,7 @@ class ExponentialFamily(Distribution):
         raise NotImplementedError
 
     def entropy(self):
-        """The entropy F(theta) - <theta, grad F(theta)> - E[k(x)] (Nielsen and Nock, 2010)."""
+        """Returns the entropy F(theta) - <theta, grad F(theta)> - E[k(x)] (Nielsen and Nock, 2010)."""
         params = [p.detach().requires_grad_() for p in self._natural_params]
         normalizer = self._log_normalizer(*params)
         result = normalizer - self._mean_carrier_measure

@@ -35,7 +35,7 @@ class Gamma(ExponentialFamily):
     def rsample(self, sample_shape=gradus.Size()):
         shape = self._extended_shape(sample_shape)
         value = gradus._standard_gamma(self.concentration.expand(shape)) / self.rate.expand(shape)
-        value.detach().clamp_(min=gradus.finfo(value.dtype).tiny)  # not recorded, so that gradients do not stop there
+        value.detach().clamp_(min=gradus.finfo(value.dtype).tiny)  # not recorded: clamp's gradient is 0 for the elements that it changes
         return value
 
     def log_prob(self, value):

@@ -24,7 +24,7 @@ class GeneralizedPareto(Distribution):
         return constraints.interval(self.loc, end)
 
     def _without_zero(self):
-        """Where the concentration is 0, and the concentration with 1 in its place."""
+        """Returns a mask of the concentrations that are 0, and the concentrations with 1 in their place."""
         is_zero = gradus.isclose(self.concentration, gradus.zeros_like(self.concentration))
         return is_zero, gradus.where(is_zero, gradus.ones_like(self.concentration), self.concentration)
 
@@ -54,14 +54,14 @@ class GeneralizedPareto(Distribution):
         return -self.scale.log() - gradus.where(is_zero, z, gradus.where(power == 0, power, power * gradus.log1p(c * z)))
 
     def log_survival_function(self, value):
-        """log(1 - cdf(value))."""
+        """Returns log(1 - cdf(value))."""
         self._validate_value(value)
         z = (value - self.loc) / self.scale
         is_zero, c = self._without_zero()
         return gradus.where(is_zero, -z, -gradus.log1p(c * z) / c)
 
     def log_cdf(self, value):
-        """log(cdf(value))."""
+        """Returns log(cdf(value))."""
         return gradus.log1p(-gradus.exp(self.log_survival_function(value)))
 
     def cdf(self, value):

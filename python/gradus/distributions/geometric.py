@@ -16,13 +16,7 @@ class Geometric(_WithProbs, Distribution):
     _batched = {"probs": 0, "logits": 0, "_given": 0}
 
     def __init__(self, probs=None, logits=None, validate_args=None):
-        self._check_one_given(probs, logits)
-        if probs is not None:
-            (self.probs,) = broadcast_all(probs)
-        else:
-            (self.logits,) = broadcast_all(logits)
-        self._given = self.probs if probs is not None else self.logits
-        super().__init__(self._given.size(), validate_args=validate_args)
+        super().__init__(self._set_given(probs, logits), validate_args=validate_args)
         if self._validate_args and probs is not None and not (self.probs > 0).all():
             raise ValueError(f"Expected parameter probs ({type(self.probs).__name__} of shape {tuple(self.probs.shape)}) of distribution {self!r} "
                              f"to be positive but found invalid values:\n{self.probs.detach()[~(self.probs > 0)]}")
@@ -48,7 +42,7 @@ class Geometric(_WithProbs, Distribution):
         self._validate_value(value)
         value, probs = broadcast_all(value, self.probs)
         probs = probs.clone(memory_format=gradus.contiguous_format)
-        probs[(probs == 1) & (value == 0)] = 0  # log(0) * 0 is 0 there
+        probs[(probs == 1) & (value == 0)] = 0  # so that 0 * log(1 - 1) is 0, not NaN
         return value * (-probs).log1p() + self.probs.log()
 
     def entropy(self):

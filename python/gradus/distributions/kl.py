@@ -37,7 +37,7 @@ from gradus.nn.functional import softplus
 __all__ = ["kl_divergence", "register_kl"]
 
 _KL_REGISTRY = {}  # a pair of classes -> the function
-_KL_MEMOIZE = {}  # the same for classes that were asked for, subclasses among them; NotImplemented: there is none
+_KL_MEMOIZE = {}  # a pair of classes that was looked up, which may be subclasses -> its function; NotImplemented: there is none
 
 # ---- Finding the function ---------------------------------------------------------------------------------------------------
 
@@ -56,7 +56,7 @@ def register_kl(type_p, type_q):
 
 
 def _closest(matches):
-    """The pair whose first class, and after that second class, is derived from those of all others."""
+    """Returns the pair whose first class, and after that second class, is derived from those of all others."""
     best = matches[0]
     for match in matches[1:]:
         first_differs = match[0] is not best[0]
@@ -182,7 +182,7 @@ def _kl_exponential_exponential(p, q):
 
 @register_kl(ExponentialFamily, ExponentialFamily)
 def _kl_expfamily_expfamily(p, q):
-    """The Bregman divergence of the log normalizer between the natural parameters."""
+    """Returns the Bregman divergence of the log normalizer between the natural parameters."""
     if type(p) is not type(q):
         raise NotImplementedError("The cross KL-divergence between different exponential families cannot be computed using Bregman divergences")
     params = [x.detach().requires_grad_() for x in p._natural_params]
@@ -266,7 +266,7 @@ def _kl_independent_independent(p, q):
 
 
 def _sum_of_squares(matrices):
-    """tr(M M^T)."""
+    """Returns tr(M M^T)."""
     return matrices.pow(2).sum((-2, -1))
 
 
@@ -282,7 +282,7 @@ def _solved(factor, right):
 
 
 def _woodbury(q):
-    """The matrix A with q^-1 = D^-1 - A^T A, for the covariance matrix q = W W^T + D."""
+    """Returns the matrix A with q^-1 = D^-1 - A^T A, for the covariance matrix q = W W^T + D."""
     factor, diagonal, tril = q._covariance()
     return gradus.linalg.solve_triangular(tril, factor.mT / diagonal.unsqueeze(-2), upper=False)
 
@@ -331,13 +331,13 @@ def _kl_lowrankmultivariatenormal_multivariatenormal(p, q):
 
 
 def _from_normal(p, q, mean, square):
-    """For a normal q, with the means of x and of x^2 over p."""
+    """Returns the divergence for a normal q, with the means of x and of x^2 over p."""
     variance = q.scale.pow(2)
     return -p.entropy() + 0.5 * (variance * 2 * math.pi).log() + (square * 0.5 - q.loc * mean + q.loc.pow(2) * 0.5) / variance
 
 
 def _from_gamma(p, q, mean, mean_log):
-    """For q of gamma, with the means of x and of log(x) over p."""
+    """Returns the divergence for a gamma distribution q, with the means of x and of log(x) over p."""
     return -p.entropy() + q.concentration.lgamma() - q.concentration * q.rate.log() - (q.concentration - 1) * mean_log + q.rate * mean
 
 
@@ -350,7 +350,7 @@ def _from_continuous_bernoulli(p, q):
 
 
 def _from_gumbel(p, q, mean, mean_exp):
-    """For q of Gumbel, with the means of (x - loc) / scale and of the exponential of its negative over p."""
+    """Returns the divergence for a Gumbel distribution q, with the means of (x - loc) / scale and of the exponential of its negative over p."""
     return -p.entropy() + q.scale.log() + mean + mean_exp
 
 
@@ -473,7 +473,7 @@ def _kl_pareto_normal(p, q):
 
 
 def _mean_log(low, high):
-    """The mean of log(x) over [low, high]."""
+    """Returns the mean of log(x) over [low, high]."""
     return (_x_log_x(high) - _x_log_x(low) - (high - low)) / (high - low)
 
 

@@ -24,7 +24,7 @@ class Kumaraswamy(TransformedDistribution):
         super().__init__(base, transforms, validate_args=validate_args)
 
     def _moment(self, n):
-        """The mean of x^n: b B(1 + n / a, b)."""
+        """Returns the mean of x^n: b B(1 + n / a, b)."""
         arg, b = 1 + n / self.concentration1, self.concentration0
         return b * gradus.exp(gradus.lgamma(arg) + gradus.lgamma(b) - gradus.lgamma(arg + b))
 

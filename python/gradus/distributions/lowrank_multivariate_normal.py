@@ -15,17 +15,17 @@ def _identity_plus(matrix):
 
 
 def _batch_capacitance_tril(factor, diagonal):
-    """The Cholesky factor of I + W^T D^-1 W."""
+    """Returns the Cholesky factor of I + W^T D^-1 W."""
     return gradus.linalg.cholesky(_identity_plus(gradus.matmul(factor.mT / diagonal.unsqueeze(-2), factor)))
 
 
 def _batch_lowrank_logdet(factor, diagonal, capacitance_tril):
-    """log(det(W W^T + D)), by the matrix determinant lemma."""
+    """Returns log(det(W W^T + D)), by the matrix determinant lemma."""
     return 2 * _half_log_det(capacitance_tril) + diagonal.log().sum(-1)
 
 
 def _batch_lowrank_mahalanobis(factor, diagonal, x, capacitance_tril):
-    """x^T (W W^T + D)^-1 x, by Woodbury's identity."""
+    """Returns x^T (W W^T + D)^-1 x, by Woodbury's identity."""
     inner = _batch_mv(factor.mT / diagonal.unsqueeze(-2), x)
     return (x.pow(2) / diagonal).sum(-1) - _batch_mahalanobis(capacitance_tril, inner)
 

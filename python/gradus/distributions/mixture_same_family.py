@@ -50,7 +50,7 @@ class MixtureSameFamily(Distribution):
         return self._component_distribution
 
     def _pad(self, x):
-        """x with a dimension for the components."""
+        """Returns x with a dimension for the components."""
         return x.unsqueeze(-1 - self._event_ndims)
 
     def _mean_over_components(self, x):

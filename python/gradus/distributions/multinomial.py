@@ -20,7 +20,7 @@ class Multinomial(_OfCategorical):
             raise NotImplementedError("inhomogeneous total_count is not supported")
         self.total_count = total_count
         self._categorical = Categorical(probs=probs, logits=logits)
-        self._binomial = Binomial(total_count, probs=self.probs)  # of each index alone
+        self._binomial = Binomial(total_count, probs=self.probs)  # the distribution of each count alone
         super().__init__(self._categorical.batch_shape, self._categorical.param_shape[-1:], validate_args=validate_args)
 
     @constraints.dependent_property(is_discrete=True, event_dim=1)

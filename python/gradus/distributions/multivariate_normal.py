@@ -10,7 +10,7 @@ __all__ = ["MultivariateNormal"]
 
 
 def _batch_mahalanobis(factors, vectors):
-    """x^T (L L^T)^-1 x for each lower triangle L and vector x. The batch of the triangles broadcasts to the last dimensions of that of the vectors."""
+    """Returns x^T (L L^T)^-1 x for each lower triangle L and vector x. The batch of the triangles broadcasts to the last dimensions of that of the vectors."""
     n, batch = vectors.size(-1), vectors.shape[:-1]
     outer, inner = vectors.dim() - factors.dim() + 1, factors.dim() - 2
     sizes = [size for of_factors, of_vectors in zip(factors.shape[:-2], batch[outer:]) for size in (of_vectors // of_factors, of_factors)]
@@ -29,14 +29,14 @@ def _half_log_det(factors):
 
 
 def _precision_to_scale_tril(precision):
-    """The lower triangle L with L L^T the inverse: with rows and columns in the opposite order, a Cholesky factor is an upper triangle."""
+    """Returns the lower triangle L with L L^T the inverse: with rows and columns in the opposite order, a Cholesky factor is an upper triangle."""
     flipped = gradus.linalg.cholesky(gradus.flip(precision, (-2, -1)))
     identity = gradus.eye(precision.shape[-1], dtype=precision.dtype, device=precision.device)
     return gradus.linalg.solve_triangular(gradus.flip(flipped, (-2, -1)).transpose(-2, -1), identity, upper=False)
 
 
 class _OfMatrix(Distribution):
-    """Of distributions with one of three matrices for a parameter, from which the others follow."""
+    """A base of distributions that are given one of three matrices, from which the others follow."""
 
     _matrices = ("scale_tril", "covariance_matrix", "precision_matrix")
 

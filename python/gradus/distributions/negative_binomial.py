@@ -3,7 +3,7 @@ import gradus
 from gradus.distributions import constraints
 from gradus.distributions.distribution import Distribution, _WithProbs
 from gradus.distributions.gamma import Gamma
-from gradus.distributions.utils import broadcast_all, lazy_property
+from gradus.distributions.utils import lazy_property
 from gradus.nn.functional import logsigmoid
 
 __all__ = ["NegativeBinomial"]
@@ -17,14 +17,9 @@ class NegativeBinomial(_WithProbs, Distribution):
     _batched = {"total_count": 0, "probs": 0, "logits": 0, "_given": 0}
 
     def __init__(self, total_count, probs=None, logits=None, validate_args=None):
-        self._check_one_given(probs, logits)
-        if probs is not None:
-            self.total_count, self.probs = broadcast_all(total_count, probs)
-        else:
-            self.total_count, self.logits = broadcast_all(total_count, logits)
-        self._given = self.probs if probs is not None else self.logits
+        shape = self._set_given(probs, logits, total_count=total_count)
         self.total_count = self.total_count.type_as(self._given)
-        super().__init__(self._given.size(), validate_args=validate_args)
+        super().__init__(shape, validate_args=validate_args)
 
     @property
     def mean(self):
@@ -40,7 +35,7 @@ class NegativeBinomial(_WithProbs, Distribution):
 
     @lazy_property
     def _gamma(self):
-        """Of the rates: Poisson numbers of gamma numbers are negative binomial."""
+        """The distribution of rates: Poisson numbers with gamma distributed rates are negative binomial."""
         return Gamma(self.total_count, gradus.exp(-self.logits), validate_args=False)
 
     def sample(self, sample_shape=gradus.Size()):

@@ -9,7 +9,7 @@ __all__ = ["OneHotCategorical", "OneHotCategoricalStraightThrough"]
 
 
 class _OfCategorical(Distribution):
-    """Of distributions of vectors that are made of a categorical one: with its parameters."""
+    """A base of distributions of vectors that have the parameters of a categorical distribution."""
 
     arg_constraints = {"probs": constraints.simplex, "logits": constraints.real_vector}
     _batched = {"_categorical": 0}

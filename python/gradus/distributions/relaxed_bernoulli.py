@@ -1,8 +1,8 @@
 """Relaxed Bernoulli distributions."""
 import gradus
 from gradus.distributions import constraints
+from gradus.distributions._relaxed import Relaxed
 from gradus.distributions.distribution import Distribution, _WithProbs
-from gradus.distributions.transformed_distribution import TransformedDistribution
 from gradus.distributions.transforms import SigmoidTransform
 from gradus.distributions.utils import broadcast_all, clamp_probs
 
@@ -19,13 +19,7 @@ class LogitRelaxedBernoulli(_WithProbs, Distribution):
 
     def __init__(self, temperature, probs=None, logits=None, validate_args=None):
         self.temperature = temperature
-        self._check_one_given(probs, logits)
-        if probs is not None:
-            (self.probs,) = broadcast_all(probs)
-        else:
-            (self.logits,) = broadcast_all(logits)
-        self._given = self.probs if probs is not None else self.logits
-        super().__init__(self._given.size(), validate_args=validate_args)
+        super().__init__(self._set_given(probs, logits), validate_args=validate_args)
 
     def rsample(self, sample_shape=gradus.Size()):
         shape = self._extended_shape(sample_shape)
@@ -40,7 +34,7 @@ class LogitRelaxedBernoulli(_WithProbs, Distribution):
         return self.temperature.log() + way - 2 * way.exp().log1p()
 
 
-class RelaxedBernoulli(TransformedDistribution):
+class RelaxedBernoulli(Relaxed):
     """Values of (0, 1) that tend to those of Bernoulli(probs, logits) as the temperature, a tensor, tends to 0."""
 
     arg_constraints = {"probs": constraints.unit_interval, "logits": constraints.real}
@@ -49,18 +43,3 @@ class RelaxedBernoulli(TransformedDistribution):
 
     def __init__(self, temperature, probs=None, logits=None, validate_args=None):
         super().__init__(LogitRelaxedBernoulli(temperature, probs, logits), SigmoidTransform(), validate_args=validate_args)
-
-    @property
-    def temperature(self):
-        """The temperature."""
-        return self.base_dist.temperature
-
-    @property
-    def logits(self):
-        """The log odds."""
-        return self.base_dist.logits
-
-    @property
-    def probs(self):
-        """The probabilities."""
-        return self.base_dist.probs

@@ -1,9 +1,9 @@
 """Relaxed one-hot categorical distributions."""
 import gradus
 from gradus.distributions import constraints
+from gradus.distributions._relaxed import Relaxed
 from gradus.distributions.categorical import Categorical
 from gradus.distributions.one_hot_categorical import _OfCategorical
-from gradus.distributions.transformed_distribution import TransformedDistribution
 from gradus.distributions.transforms import ExpTransform
 from gradus.distributions.utils import broadcast_all, clamp_probs
 
@@ -38,7 +38,7 @@ class ExpRelaxedCategorical(_OfCategorical):
         return (score - score.logsumexp(dim=-1, keepdim=True)).sum(-1) + scale
 
 
-class RelaxedOneHotCategorical(TransformedDistribution):
+class RelaxedOneHotCategorical(Relaxed):
     """Vectors on the simplex that tend to one-hot ones as the temperature, a tensor, tends to 0 (Jang, Gu and Poole, 2017)."""
 
     arg_constraints = {"probs": constraints.simplex, "logits": constraints.real_vector}
@@ -48,18 +48,3 @@ class RelaxedOneHotCategorical(TransformedDistribution):
     def __init__(self, temperature, probs=None, logits=None, validate_args=None):
         base = ExpRelaxedCategorical(temperature, probs, logits, validate_args=validate_args)
         super().__init__(base, ExpTransform(), validate_args=validate_args)
-
-    @property
-    def temperature(self):
-        """The temperature."""
-        return self.base_dist.temperature
-
-    @property
-    def logits(self):
-        """The log probabilities."""
-        return self.base_dist.logits
-
-    @property
-    def probs(self):
-        """The probabilities."""
-        return self.base_dist.probs

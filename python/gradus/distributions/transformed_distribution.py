@@ -58,7 +58,8 @@ class TransformedDistribution(Distribution):
     _expanded_too = ()  # parameters of a subclass that are attributes of its own
 
     def _own_class(self):
-        """The class of this package that the object is of: a subclass made elsewhere with an __init__ of its own needs an expand of its own."""
+        """Returns the class of this package that the object is of: a subclass made elsewhere with an __init__ of its own needs an expand of its
+        own."""
         return next(cls for cls in type(self).__mro__ if cls.__module__.startswith(__package__ + "."))
 
     @constraints.dependent_property(is_discrete=False)
@@ -96,7 +97,7 @@ class TransformedDistribution(Distribution):
         return log_prob + _sum_rightmost(self.base_dist.log_prob(value), event_dim - len(self.base_dist.event_shape))
 
     def _turned(self, probability):
-        """The probability, or 1 minus it where the transforms fall."""
+        """Returns the probability, or 1 minus it where the transforms fall."""
         sign = functools.reduce(operator.mul, [t.sign for t in self.transforms], 1)
         return probability if isinstance(sign, int) and sign == 1 else sign * (probability - 0.5) + 0.5
 

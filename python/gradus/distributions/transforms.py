@@ -53,13 +53,13 @@ class Transform:
         raise NotImplementedError
 
     def _arguments(self):
-        """What __init__ of this class takes besides cache_size."""
+        """Returns the arguments of this class's __init__ besides cache_size."""
         if type(self).__init__ is Transform.__init__:
             return ()
         raise NotImplementedError(f"{type(self)}.with_cache is not implemented")
 
     def with_cache(self, cache_size=1):
-        """The same transform with another cache."""
+        """Returns the transform with a cache of another size."""
         return self if self._cache_size == cache_size else type(self)(*self._arguments(), cache_size=cache_size)
 
     def __eq__(self, other):
@@ -69,7 +69,7 @@ class Transform:
         return not self == other
 
     def __call__(self, x):
-        """The value at x."""
+        """Returns the value at x."""
         if self._cache_size == 0:
             return self._call(x)
         if x is not self._cached_x_y[0]:
@@ -97,11 +97,11 @@ class Transform:
         return type(self).__name__ + "()"
 
     def forward_shape(self, shape):
-        """The shape of the value for an argument of that shape."""
+        """Returns the shape of the value for an argument of that shape."""
         return shape
 
     def inverse_shape(self, shape):
-        """The shape of an argument for a value of that shape."""
+        """Returns the shape of an argument for a value of that shape."""
         return shape
 
 
@@ -490,7 +490,7 @@ class PowerTransform(Transform):
 
     @lazy_property
     def sign(self):
-        """That of the exponent."""
+        """Returns the sign of the exponent."""
         return self.exponent.sign()
 
     def __eq__(self, other):
@@ -512,7 +512,7 @@ class PowerTransform(Transform):
 
 
 def _clamp_unit(x):
-    """x in (0, 1)."""
+    """Returns x in (0, 1)."""
     limits = gradus.finfo(x.dtype)
     return x.clamp(min=limits.tiny, max=1.0 - limits.eps)
 

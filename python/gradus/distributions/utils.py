@@ -1,4 +1,4 @@
-"""What distributions share: broadcasting of parameters, probabilities and logits, properties computed once, triangles as vectors."""
+"""Functions that distributions share: broadcasting of parameters, probabilities and logits, properties that are computed once, triangles as vectors."""
 from functools import update_wrapper
 
 import gradus
@@ -14,7 +14,7 @@ def _is_tensor_like(value):
 
 
 def broadcast_all(*values):
-    """The values broadcast to one shape. Numbers become tensors of the dtype and the device of the first tensor, or of the default dtype.
+    """Returns the values broadcast to one shape. Numbers become tensors of the dtype and the device of the first tensor, or of the default dtype.
 
     >>> from gradus.distributions.utils import broadcast_all
     >>> broadcast_all(gradus.zeros(2), 1.0)[1]
@@ -34,12 +34,12 @@ def _standard_normal(shape, dtype, device):
 
 
 def _sum_rightmost(value, dim):
-    """The sum over the last `dim` dimensions."""
+    """Returns the sum over the last `dim` dimensions."""
     return value if dim == 0 else value.reshape(value.shape[:-dim] + (-1,)).sum(-1)
 
 
 def _batch_mv(matrices, vectors):
-    """The product of each matrix with its vector; the batches broadcast."""
+    """Returns the product of each matrix with its vector; the batches broadcast."""
     return gradus.matmul(matrices, vectors.unsqueeze(-1)).squeeze(-1)
 
 
@@ -52,7 +52,7 @@ def logits_to_probs(logits, is_binary=False):
 
 
 def clamp_probs(probs):
-    """The probabilities in [eps, 1 - eps], with the eps of their dtype."""
+    """Returns the probabilities in [eps, 1 - eps], with the eps of their dtype."""
     eps = gradus.finfo(probs.dtype).eps
     return probs.clamp(min=eps, max=1 - eps)
 
@@ -99,7 +99,7 @@ def _below(n, diag, device):
 
 
 def tril_matrix_to_vec(mat, diag=0):
-    """The elements of square matrices on and below a diagonal, row by row."""
+    """Returns the elements of square matrices on and below a diagonal, row by row."""
     n = mat.shape[-1]
     if not -n <= diag < n:
         raise ValueError(f"diag ({diag}) provided is outside [{-n}, {n - 1}].")

@@ -24,7 +24,7 @@ def _polynomial(coefficients, x):
 
 
 def _log_bessel(x, order):
-    """log(I0(x)) or log(I1(x)), for x > 0."""
+    """Returns log(I0(x)) or log(I1(x)), for x > 0."""
     y = x / 3.75
     small = _polynomial(_SMALL[order], y * y)
     small = (x.abs() * small if order == 1 else small).log()
@@ -78,6 +78,6 @@ class VonMises(Distribution):
                 f = (1 + r * z) / (r + z)
                 c = kappa * (r - f)
                 accepted = (c * (2 - c) - u2 > 0) | ((c / u2).log() + 1 - c >= 0)
-                angles = gradus.where(accepted, (u3 - 0.5).sign() * f.acos(), angles)  # later ones replace those of earlier rounds, as in PyTorch
+                angles = gradus.where(accepted, (u3 - 0.5).sign() * f.acos(), angles)  # accepted numbers of later rounds replace those of earlier ones, as in PyTorch
                 done = done | accepted
             return ((angles + math.pi + self.loc.to(gradus.float64)) % (2 * math.pi) - math.pi).to(self.loc.dtype)

@@ -13,12 +13,12 @@ __all__ = ["Wishart"]
 
 
 def _log_det(matrix):
-    """log(det()) of positive-definite matrices."""
+    """Returns log(det()) of positive-definite matrices."""
     return 2 * _half_log_det(gradus.linalg.cholesky(matrix))
 
 
 def _mvdigamma(x, p):
-    """The derivative of mvlgamma."""
+    """Returns the derivative of mvlgamma."""
     if not x.gt((p - 1) / 2).all():
         raise AssertionError("Wrong domain for multivariate digamma function.")
     return gradus.digamma(x.unsqueeze(-1) - gradus.arange(p, dtype=x.dtype, device=x.device).div(2).expand(x.shape + (-1,))).sum(-1)
@@ -55,7 +55,7 @@ class Wishart(_OfMatrix, ExponentialFamily):
         self._dist_chi2 = self._diagonal_squares()
 
     def _diagonal_squares(self):
-        """The distribution of the squares on the diagonal of Bartlett's factor."""
+        """Returns the distribution of the squares on the diagonal of Bartlett's factor."""
         tril, n = self._unbroadcasted_scale_tril, self._event_shape[-1]
         return Chi2(self.df.unsqueeze(-1) - gradus.arange(n, dtype=tril.dtype, device=tril.device).expand(self._batch_shape + (-1,)))
 
@@ -129,7 +129,7 @@ class Wishart(_OfMatrix, ExponentialFamily):
     def rsample(self, sample_shape=gradus.Size(), max_try_correction=None):
         tries = 10 if max_try_correction is None else max_try_correction
         sample = self._bartlett_sampling(gradus.Size(sample_shape))
-        again = self._any_of_batch(self.support.check(sample))  # PyTorch draws these once more: so the numbers are the same
+        again = self._any_of_batch(self.support.check(sample))  # PyTorch draws these once more; without this the later numbers would differ
         for _ in range(tries):
             if not again.any():
                 break

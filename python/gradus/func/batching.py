@@ -10,7 +10,7 @@ __all__ = ["vmap"]
 
 
 def vmap(func, in_dims=0, out_dims=0, randomness="error", *, chunk_size=None):
-    """The function that runs func for each element along a dimension of its arguments, all at once, and stacks the results.
+    """Returns the function that runs func for each element along a dimension of its arguments, all at once, and stacks the results.
 
     Args:
         func: takes and returns tensors, and nested tuples, lists and dicts of them.
@@ -20,7 +20,7 @@ def vmap(func, in_dims=0, out_dims=0, randomness="error", *, chunk_size=None):
         chunk_size: as many elements at once; None: all.
 
     Inside, the size of a tensor is that of one element, and what depends on values of elements, such as item() or nonzero(), is refused. There is one level: a vmap inside a vmap
-    calls func for one element after another, each time for the whole batch of the outer one, whose randomness counts.
+    calls func for one element after another, each time for all elements of the outer vmap, whose randomness counts.
 
     >>> a, b = gradus.tensor([[1.0, 2.0], [3.0, 4.0]]), gradus.tensor([10.0, 100.0])
     >>> gradus.func.vmap(gradus.dot, in_dims=(0, None))(a, b)
@@ -64,7 +64,7 @@ def _name(func):
 
 
 def _batched_inputs(func, in_dims, args):
-    """The size of the batch, and for each leaf of the arguments its dimension of the batch, or None."""
+    """Returns the size of the batch, and for each leaf of the arguments its dimension of the batch, or None."""
     call = f"vmap({_name(func)}, in_dims={in_dims}, ...)(<inputs>): "
     if not isinstance(in_dims, (int, tuple)):
         raise ValueError(f"{call}expected `in_dims` to be int or a (potentially nested) tuple matching the structure of inputs, got: {type(in_dims)}.")
@@ -89,7 +89,7 @@ def _batched_inputs(func, in_dims, args):
 
 
 def _batch_dim(call, leaf, dim):
-    """The dimension from the front, checked."""
+    """Returns the dimension from the front, checked."""
     if dim is None:
         return None
     if not isinstance(dim, int):
@@ -119,14 +119,14 @@ def _check_out_dims(func, out_dims):
 
 
 def _results(func, out_dims, outputs):
-    """The results with the batch in its dimension, and what _chunked puts them together with: (tree, leaves, dims, spec)."""
+    """Returns the results with the batch in its dimension, and what _chunked puts them together with: (tree, leaves, dims, spec)."""
     leaves, dims, spec = _with_out_dims(func, out_dims, outputs)
     leaves = [_result(_name(func), leaf, dim) for leaf, dim in zip(leaves, dims)]
     return tree_unflatten(leaves, spec), leaves, dims, spec
 
 
 def _with_out_dims(func, out_dims, outputs):
-    """The leaves of the outputs, for each the dimension of the batch or None, and the spec. ValueError: out_dims has another structure."""
+    """Returns the leaves of the outputs, for each the dimension of the batch or None, and the spec. ValueError: out_dims has another structure."""
     leaves, spec = tree_flatten(outputs)
     single = isinstance(outputs, gradus.Tensor) and isinstance(out_dims, tuple) and len(out_dims) == 1
     dims = list(out_dims) if single else _broadcast_to_and_flatten(out_dims, spec)
@@ -149,7 +149,7 @@ def _result(name, leaf, dim):
 
 
 def _one_by_one(func, out_dims, randomness, size, dims, leaves, spec):
-    """The results of a vmap inside of another: func is called for each element."""
+    """Returns the results of a vmap inside of another: func is called for each element."""
     if size == 0:
         raise RuntimeError("vmap: a vmap inside of another one needs an element")
     state, calls = get_rng_state() if randomness == "same" else None, []
@@ -176,7 +176,7 @@ def _chunked(run, batch_size, chunk_size, dims, leaves, randomness):
 
 
 def grad_of_batch(outputs, inputs, grad_outputs, create_graph, allow_unused, materialize_grads):
-    """autograd.grad with is_grads_batched: the gradients for each element of a batch of grad_outputs. The graph is retained."""
+    """Returns autograd.grad with is_grads_batched: the gradients for each element of a batch of grad_outputs. The graph is retained."""
     inputs = (inputs,) if isinstance(inputs, gradus.Tensor) else tuple(inputs)
     vectors = (grad_outputs,) if isinstance(grad_outputs, (gradus.Tensor, type(None))) else tuple(grad_outputs)
     found = {}

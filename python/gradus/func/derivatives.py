@@ -20,7 +20,7 @@ class _Recording:
     """The inputs of a function whose gradients are asked for."""
 
     def __init__(self, values):
-        self.outside = _C.is_grad_enabled()  # whether the caller records, too
+        self.outside = _C.is_grad_enabled()  # True if the caller records, too
         self.batched = _C._batch_size() >= 0
         leaves, self.spec = tree_flatten(values)
         for value in leaves:
@@ -52,11 +52,11 @@ class _Recording:
         return len(own) < len(self.leaves) or any(not any(leaf is one for one in own) for leaf in leaves_of([*outputs, *_tangents(outputs)]))
 
     def result(self, tree, keep):
-        """What the caller gets: tensors without the history of this recording, unless the caller's is behind it."""
+        """Returns the tensors for the caller, without the history of this recording unless the caller records, too."""
         return tree if keep else tree_map(_without_history, tree)
 
     def gradients(self, outputs, vectors, retain_graph, keep):
-        """The gradients, of physical outputs, in the shape of the inputs; zeros for an input that they do not depend on."""
+        """Returns the gradients, of physical outputs, in the shape of the inputs; zeros for an input that they do not depend on."""
         used = [i for i, y in enumerate(outputs) if y.requires_grad]
         grads = [None] * len(self.leaves)
         if used and self.leaves:
@@ -78,7 +78,7 @@ def _tangents(tensors):
 
 
 def _detached(value):
-    """The tensor without history, which its tangent has none of, either."""
+    """Returns the tensor without history, which its tangent has none of, either."""
     if _C._is_batched(value):
         return _C._batch(_detached(_C._unbatch(value)))
     tangents = _tangents([value])
@@ -97,7 +97,7 @@ def _place(argnum, n):
 
 
 def _places(argnums, n):
-    """The places that argnums names, a tuple."""
+    """Returns the places that argnums names, a tuple."""
     if isinstance(argnums, int):
         return (_place(argnums, n),)
     if not isinstance(argnums, tuple):
@@ -111,7 +111,7 @@ def _places(argnums, n):
 
 
 def _with_argnums(func, args, argnums):
-    """A function of the arguments that argnums names, and these."""
+    """Returns a function of the arguments that argnums names, and these."""
     places = _places(argnums, len(args))
 
     def function(*values):
@@ -147,7 +147,7 @@ def _refuse_complex(api, tree, what):
 
 
 def grad(func, argnums=0, has_aux=False):
-    """The function that computes the gradient of func, whose value is one number, by the arguments that argnums names. With has_aux func returns (value, aux),
+    """Returns the function that computes the gradient of func, whose value is one number, by the arguments that argnums names. With has_aux func returns (value, aux),
     and the result is (gradient, aux).
 
     >>> gradus.func.grad(lambda x: (x * x).sum())(gradus.tensor([1.0, 2.0]))
@@ -194,7 +194,7 @@ def grad_and_value(func, argnums=0, has_aux=False):
 
 
 def vjp(func, *primals, has_aux=False):
-    """func(*primals), and a function of cotangents, in the shape of the outputs, that returns the product of each with the Jacobian, one for each primal.
+    """Returns func(*primals), and a function of cotangents, in the shape of the outputs, that returns the product of each with the Jacobian, one for each primal.
 
     >>> value, product = gradus.func.vjp(lambda x: x.sin(), gradus.tensor([0.0, 0.0]))
     >>> product(gradus.tensor([1.0, 2.0]))
@@ -231,7 +231,7 @@ def vjp(func, *primals, has_aux=False):
 
 
 def jvp(func, primals, tangents, *, strict=False, has_aux=False):
-    """func(*primals), and the product of its Jacobian with tangents, which have the shape of the primals.
+    """Returns func(*primals), and the product of its Jacobian with tangents, which have the shape of the primals.
 
     >>> gradus.func.jvp(lambda x: x * x, (gradus.tensor(3.0),), (gradus.tensor(1.0),))
     (tensor(9.), tensor(6.))
@@ -271,7 +271,7 @@ def _unpack(dual, strict):
 
 
 def linearize(func, *primals):
-    """func(*primals), and a function of tangents that returns the product of the Jacobian with them. It calls func again.
+    """Returns func(*primals), and a function of tangents that returns the product of the Jacobian with them. It calls func again.
 
     >>> value, product = gradus.func.linearize(lambda x: x * x, gradus.tensor(3.0))
     >>> product(gradus.tensor(2.0))
@@ -284,7 +284,7 @@ def linearize(func, *primals):
 
 
 def _basis(tensors, chunk_size):
-    """The unit vectors of the space of all elements, in chunks: of each tensor the part [vectors, *sizes]."""
+    """Yields the unit vectors of the space of all elements, in chunks: of each tensor the part [vectors, *sizes]."""
     sizes = [t.numel() for t in tensors]
     total = sum(sizes)
     for start in range(0, total, chunk_size or max(total, 1)):
@@ -298,7 +298,7 @@ def _basis(tensors, chunk_size):
 
 
 def jacrev(func, argnums=0, *, has_aux=False, chunk_size=None, _preallocate_and_copy=False):
-    """The function that computes the Jacobian of func by the arguments that argnums names, in reverse mode: for each output and input a tensor of the sizes of the
+    """Returns the function that computes the Jacobian of func by the arguments that argnums names, in reverse mode: for each output and input a tensor of the sizes of the
     output followed by those of the input. chunk_size says how many rows are computed at once; None: all.
 
     >>> gradus.func.jacrev(lambda x: x * x)(gradus.tensor([1.0, 2.0]))
@@ -369,7 +369,7 @@ def jacfwd(func, argnums=0, has_aux=False, *, randomness="error"):
 
 
 def hessian(func, argnums=0):
-    """The function that computes the Hessian of func, whose value is one number, by the arguments that argnums names: jacfwd(jacrev(func)).
+    """Returns the function that computes the Hessian of func, whose value is one number, by the arguments that argnums names: jacfwd(jacrev(func)).
 
     >>> gradus.func.hessian(lambda x: (x ** 3).sum())(gradus.tensor([1.0, 2.0]))
     tensor([[ 6.,  0.],

@@ -13,7 +13,7 @@ _NOTES = "For more details, please see https://pytorch.org/docs/main/notes/exten
 
 
 class VmapInfo(NamedTuple):
-    """What a vmap staticmethod is told of the vmap that it runs in."""
+    """The description of the current vmap that a vmap staticmethod gets."""
 
     batch_size: int
     randomness: str
@@ -140,7 +140,7 @@ class _Elements(Function):
 
 
 def _among(tensor, pairs):
-    """The physical tensor of an input or output, which the library knows as such, or of another tensor."""
+    """Returns the physical tensor of an input or output, which the library knows as such, or of another tensor."""
     return next((physical for logical, physical in pairs if logical is tensor), _physical(tensor))
 
 
@@ -150,5 +150,5 @@ def _with_saved(ctx, marks):
 
 
 def _summed(grad, batched):
-    """The gradient of an argument, which all elements share where it is no batch."""
+    """Returns the gradient of an argument, which all elements share where it is no batch."""
     return grad if grad is None else _C._unbatch(grad) if batched else _C._unbatch(grad).sum(0)

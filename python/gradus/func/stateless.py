@@ -7,7 +7,7 @@ import gradus
 
 __all__ = ["functional_call", "replace_all_batch_norm_modules_", "stack_module_state"]
 
-_MISSING = object()  # before a call with a name that the module has not
+_MISSING = object()  # before a call with a name that the module lacks
 
 
 def functional_call(module, parameter_and_buffer_dicts, args=None, kwargs=None, *, tie_weights=True, strict=False):
@@ -38,7 +38,7 @@ def _merged(dicts):
 
 
 def _places(module, prefix="", places=None):
-    """{name: (the dict that holds a parameter or buffer, its key there)}, of all modules below."""
+    """Returns {name: (the dict that holds a parameter or buffer, its key there)}, of all modules below."""
     places = {} if places is None else places
     for members in (module._parameters, module._buffers):
         for last, tensor in members.items():
@@ -92,7 +92,7 @@ def _replaced(module, given, tie_weights, strict):
         for name, value in before.items():
             members, last = places[name]
             if name in given:
-                given[name] = members[last]  # what the call has put there
+                given[name] = members[last]  # tensors that the call assigned
             if value is _MISSING:
                 del members[last]
             else:
@@ -100,7 +100,7 @@ def _replaced(module, given, tie_weights, strict):
 
 
 def stack_module_state(models):
-    """The parameters, and the buffers, of modules of one class, stacked by name: for an ensemble, with vmap.
+    """Returns the parameters, and the buffers, of modules of one class, stacked by name: for an ensemble, with vmap.
 
     >>> params, buffers = gradus.func.stack_module_state([gradus.nn.Linear(3, 2) for _ in range(4)])
     >>> params["weight"].shape

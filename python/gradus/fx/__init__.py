@@ -5,7 +5,7 @@ __all__ = ["wrap"]
 
 
 def wrap(fn_or_name):
-    """The function, or its name, as it is: no tracer would look into it."""
+    """Returns the function, or its name, as it is: no tracer would look into it."""
     if not callable(fn_or_name) and not isinstance(fn_or_name, str):
         raise RuntimeError("Unsupported type for global function! Must be either a callable or string name")
     return fn_or_name

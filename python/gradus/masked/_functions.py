@@ -16,7 +16,7 @@ __all__ = ["call"]
 
 
 def call(func, args, kwargs):
-    """The result of a function of the library that got masked tensors. TypeError: it has no meaning for them here."""
+    """Returns the result of a function of the library that got masked tensors. TypeError: it has no meaning for them here."""
     func, args = by_name(func, args)
     name = func.__name__
     if name in ("__get__", "__set__"):
@@ -56,12 +56,12 @@ def _extreme(func, t, *args, **kwargs):
 
 
 def _raw(func, *args, **kwargs):
-    """What does not depend on the mask."""
+    """Functions whose result does not depend on the mask."""
     return func(*args, **kwargs)
 
 
 def _mapped(convert, value):
-    """An argument with its tensors converted."""
+    """Returns an argument with its tensors converted."""
     if isinstance(value, Tensor):
         return convert(value)
     return type(value)(_mapped(convert, item) for item in value) if type(value) in (tuple, list) else value
@@ -78,7 +78,7 @@ def _tensors(*values):
 
 
 def _same_mask(masked):
-    """The mask of several masked tensors. ValueError: they have different ones."""
+    """Returns the mask of several masked tensors. ValueError: they have different ones."""
     mask = masked[0]._mask
     for other in masked[1:]:
         if other._mask is not mask and not gradus.equal(mask, other._mask):
@@ -87,7 +87,7 @@ def _same_mask(masked):
 
 
 def _elementwise(func, *args, **kwargs):
-    """Elements of the result are computed from those at their place: masked tensors must have the same mask, others broadcast."""
+    """Calls an elementwise function: masked tensors must have the same mask, others broadcast."""
     tensors = _tensors(*args, *kwargs.values())
     mask = _same_mask([t for t in tensors if isinstance(t, MaskedTensor)])
     shape = gradus.broadcast_shapes(*(t.shape for t in tensors))
@@ -127,7 +127,7 @@ def _dropout(func, t, *args, **kwargs):
 
 
 def _where(func, *args, **kwargs):
-    """Of each element the mask of the tensor that it is from; all elements of a plain tensor or number count."""
+    """Each element of the result has the mask of the tensor that it comes from; elements of tensors without a mask and numbers count."""
     if len(args) + len(kwargs) != 3:
         raise ValueError(f"__torch_function__, torch.where: len(args) must be 3 but got {len(args) + len(kwargs)}")
     condition, t, other = *args, *(kwargs[name] for name in ("condition", "self", "input", "other") if name in kwargs)
@@ -144,7 +144,7 @@ def _where(func, *args, **kwargs):
 
 
 def _converted(func, t, *args, **kwargs):
-    """Other dtypes, devices and copies; t itself where nothing is to be done. ones_like too."""
+    """Calls a function that converts the dtype or the device, copies, or is ones_like. Returns t itself if there is nothing to do."""
     this = Call()
     data = this.enter(t, this.same)
     result = func(data, *args, **kwargs)
@@ -172,7 +172,7 @@ def _reduction(func, t, dim=None, keepdim=False, *more, **options):
         raise TypeError(f"{name}(): argument 'dim' must be tuple of ints, not bool")
     function = _all if name == "all" else getattr(_reductions, name)
     data = function(this.enter(t, lambda grad: mask), dim=dim, keepdim=bool(keepdim), mask=mask, **options)
-    counts = mask.sum(_reductions._dims(dim, t.dim()), keepdim=bool(keepdim)) != 0
+    counts = mask.any(_reductions._dims(dim, t.dim()), bool(keepdim))
     return this.leave(data, counts.reshape(data.shape))
 
 
@@ -181,7 +181,7 @@ def _norm(func, t, p="fro", dim=None, keepdim=False, dtype=None):
 
 
 def _softmax(func, t, dim=None, dtype=None):
-    """Along dim, over the elements that count."""
+    """Calls softmax along dim, over the elements that count."""
     if dim is None:
         raise TypeError("softmax(): a MaskedTensor needs a dim")
     mask, this = t._mask, Call()
@@ -192,12 +192,12 @@ def _softmax(func, t, dim=None, dtype=None):
 
 
 def _rearranged(func, *args, **kwargs):
-    """Elements at other places, with their masks; a gradient counts where that of a result does which has the element."""
+    """Calls a function that moves elements, with their masks. An element of a gradient counts if that of a result which holds the element does."""
     sources = [t for t in _tensors(*args, *kwargs.values()) if isinstance(t, MaskedTensor)]
     this = Call()
 
     def applied(values):
-        """func with a value in place of each masked tensor, as a list; and whether it gives one tensor."""
+        """Returns func with a value in place of each masked tensor, as a list; and whether it gives one tensor."""
         order = iter(values)
 
         def convert(t):
@@ -243,7 +243,7 @@ def _reshape_like(func, t, other):
 
 
 def _grad(func, outputs, inputs, *args, **kwargs):
-    """autograd.grad: gradients of masked tensors are masked."""
+    """Returns autograd.grad: gradients of masked tensors are masked."""
     inputs = inputs if isinstance(inputs, (tuple, list)) else (inputs,)
     kept = [(t._grad_mask, t._grad_mask.take()) for t in inputs if isinstance(t, MaskedTensor)]
     grads = func(outputs, inputs, *args, **kwargs)

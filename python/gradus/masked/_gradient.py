@@ -1,4 +1,4 @@
-"""How gradients of masked tensors get their masks.
+"""Masks of the gradients of masked tensors.
 
 The library differentiates the data; which elements of a gradient count is told beside it. Every masked tensor that goes into a call goes through _Enter, a function that
 changes nothing: its gradient is the point where that of the call is masked. The mask follows from those of the gradients of the call's results by a rule of the call, and
@@ -6,6 +6,7 @@ is added to the GradMask of the tensor. The call's results have hooks that take 
 Masked elements of a gradient are 0, so that what the data have there, an infinity for example, does not reach the elements that count.
 """
 import gradus
+from gradus import _C
 from gradus._C import DisableTorchFunctionSubclass, Tensor
 from gradus.autograd import Function
 
@@ -16,14 +17,14 @@ __all__ = ["Call", "GradMask", "as_masked", "construct", "data_of", "grad_of", "
 
 
 class GradMask:
-    """Which elements of a tensor's gradient count by what has come so far; None: nothing has come."""
+    """The elements that count in the gradient that a tensor has received so far; None: it has received none."""
 
     __slots__ = ("mask",)
 
     def __init__(self):
         self.mask = None
 
-    def add(self, mask):
+    def include(self, mask):
         self.mask = mask if self.mask is None else self.mask | mask
 
     def take(self):
@@ -32,7 +33,7 @@ class GradMask:
 
 
 def as_masked(grad, mask):
-    """A gradient that has come as a masked tensor; where it is a plain one, all elements of the mask count."""
+    """Returns a gradient as a masked tensor. A gradient without a mask gets `mask`."""
     if isinstance(grad, MaskedTensor):
         return grad
     with DisableTorchFunctionSubclass():
@@ -40,7 +41,7 @@ def as_masked(grad, mask):
 
 
 def grad_of(t):
-    """The gradient of a masked tensor, with the mask of all that has come to it."""
+    """Returns the gradient of a masked tensor, with the mask of all that has come to it."""
     grad = Tensor.grad.__get__(t)
     if grad is not None:
         mark(grad, t._mask if t._grad_mask.mask is None else t._grad_mask.mask)
@@ -75,13 +76,9 @@ class _Enter(Function):
     @staticmethod
     def backward(ctx, grad):
         with DisableTorchFunctionSubclass():
-            mask = ctx.rule(grad)
-            grad = gradus.where(mask, _plain(grad), 0)
-            if mask.shape != ctx.sizes:
-                grad = grad.sum_to_size(ctx.sizes).clone()  # the leaf keeps a gradient, with its mask, that is no view
-                mask = mask.to(gradus.float32).sum_to_size(ctx.sizes) != 0
+            grad, mask = _C._masked_gradient(_plain(grad), ctx.rule(grad), ctx.sizes)
             if ctx.grad_mask is not None:
-                ctx.grad_mask.add(mask)
+                ctx.grad_mask.include(mask)
             return masked(grad, mask), None, None, None
 
 
@@ -103,7 +100,7 @@ _ELEMENTWISE_NODES = frozenset(name.replace("_", "") for name in (*UNARY, *BINAR
 
 
 def _through(grad_inputs, grad_outputs):
-    """The hook of an elementwise node: what comes masked leaves it masked, such as the gradient of 1 / x where x is 0."""
+    """Masks the gradients of a node's inputs if that of its output is masked: a hook of elementwise nodes. So the gradient of 1 / x where x is 0 stays masked."""
     grad = grad_outputs[0]
     if not isinstance(grad, MaskedTensor):
         return None
@@ -138,11 +135,11 @@ class Call:
         self.masks = {}
 
     def same(self, grad):
-        """The rule for elementwise functions of one result: the mask of its gradient."""
+        """Returns the mask of the result's gradient: the rule of elementwise functions with one result."""
         return self.masks[0]
 
     def enter(self, t, rule, sizes=None):
-        """The data of a tensor, broadcast to sizes if they are given."""
+        """Returns the data of a tensor, broadcast to sizes if they are given."""
         if _is_recorded(t):
             return _Enter.apply(t, sizes, rule, t._grad_mask if isinstance(t, MaskedTensor) else None)
         return _plain(t) if sizes is None or t.shape == sizes else _plain(t).expand(sizes)

@@ -4,6 +4,7 @@ A mask is a tensor of bool, or is taken as one, that broadcasts to the input; wi
 operation; where all elements of a reduction are masked, its result has no meaning. dtype: of the result, the input's if it is absent.
 """
 import functools as _functools
+import math as _math
 
 from gradus import _C
 from gradus.nn import functional as _F
@@ -24,7 +25,7 @@ def _of_data(function):
 
 
 def _dims(dim, ndim):
-    """The dims counted from 0; all where dim is None or empty."""
+    """Returns the dims counted from 0; all where dim is None or empty."""
     if dim is None or dim == ():
         return tuple(range(ndim))
     found, limit = [], max(ndim, 1)
@@ -38,7 +39,9 @@ def _dims(dim, ndim):
 
 
 def _mask_of(input, mask):
-    """The mask as bool in the sizes of the input."""
+    """Returns the mask as bool in the sizes of the input; None without one."""
+    if mask is None:
+        return None
     if mask.dim() > input.dim():
         raise IndexError("_input_mask expected broadcastable mask (got mask dimensionality higher than of the input)")
     return (mask if mask.shape == input.shape else _C.broadcast_to(mask, input.shape)).to(_C.bool)
@@ -49,7 +52,7 @@ def _filled(input, mask, value):
 
 
 def _extreme(name, input, sign):
-    """The least number of the input's dtype for sign -1, the largest for 1."""
+    """Returns the least number of the input's dtype for sign -1, the largest for 1."""
     if input.is_floating_point():
         return sign * float("inf")
     if input.is_complex() or input.dtype == _C.bool:
@@ -62,14 +65,9 @@ def _sum_dtype(input, dtype):
     return _C.int64 if narrow else dtype or input.dtype
 
 
-def _count(input, dim, keepdim, mask):
-    elements = _C.ones(input.shape, dtype=_C.bool, device=input.device) if mask is None else _mask_of(input, mask)
-    return elements.sum(_dims(dim, input.dim()), keepdim)
-
-
 @_of_data
 def sum(input, dim=None, *, keepdim=False, dtype=None, mask=None):
-    """The sum over dim, an integer or several, or over all dimensions; integers of less than 64 bits add up in int64.
+    """Returns the sum over dim, an integer or several, or over all dimensions; integers of less than 64 bits add up in int64.
 
     >>> import gradus as torch
     >>> torch.masked.sum(torch.tensor([1, 2, 3]), mask=torch.tensor([True, False, True]))
@@ -80,11 +78,8 @@ def sum(input, dim=None, *, keepdim=False, dtype=None, mask=None):
 
 @_of_data
 def prod(input, dim=None, *, keepdim=False, dtype=None, mask=None):
-    """The product over dim, an integer or several, or over all dimensions; integers of less than 64 bits multiply in int64."""
-    result = _filled(input, mask, 1).to(_sum_dtype(input, dtype))
-    for d in sorted(_dims(dim, input.dim()), reverse=True):
-        result = result.prod(d, bool(keepdim))
-    return result
+    """Returns the product over dim, an integer or several, or over all dimensions; integers of less than 64 bits multiply in int64."""
+    return _C._prod_dims(_filled(input, mask, 1), _dims(dim, input.dim()), bool(keepdim), _sum_dtype(input, dtype))
 
 
 def _scan(scan, identity, input, dim, dtype, mask):
@@ -94,13 +89,13 @@ def _scan(scan, identity, input, dim, dtype, mask):
 
 @_of_data
 def cumsum(input, dim, *, dtype=None, mask=None):
-    """Running sums along dim, in which masked elements count as 0."""
+    """Returns running sums along dim, in which masked elements count as 0."""
     return _scan(_C.cumsum, 0, input, dim, dtype, mask)
 
 
 @_of_data
 def cumprod(input, dim, *, dtype=None, mask=None):
-    """Running products along dim, in which masked elements count as 1."""
+    """Returns running products along dim, in which masked elements count as 1."""
     return _scan(_C.cumprod, 1, input, dim, dtype, mask)
 
 
@@ -110,60 +105,64 @@ def _of_extreme(name, input, sign, mask):
 
 @_of_data
 def amax(input, dim=None, *, keepdim=False, dtype=None, mask=None):
-    """The largest element over dim, an integer or several, or over all dimensions."""
+    """Returns the largest element over dim, an integer or several, or over all dimensions."""
     return _C.amax(_of_extreme("amax", input, -1, mask), _dims(dim, input.dim()), bool(keepdim)).to(dtype or input.dtype)
 
 
 @_of_data
 def amin(input, dim=None, *, keepdim=False, dtype=None, mask=None):
-    """The least element over dim, an integer or several, or over all dimensions."""
+    """Returns the least element over dim, an integer or several, or over all dimensions."""
     return _C.amin(_of_extreme("amin", input, 1, mask), _dims(dim, input.dim()), bool(keepdim)).to(dtype or input.dtype)
 
 
 @_of_data
 def argmax(input, dim=None, *, keepdim=False, dtype=None, mask=None):
-    """The place of the largest element along dim, or of all, in the input's dtype or in dtype."""
+    """Returns the place of the largest element along dim, or of all, in the input's dtype or in dtype."""
     return _C.argmax(_of_extreme("argmax", input, -1, mask), dim, bool(keepdim)).to(dtype or input.dtype)
 
 
 @_of_data
 def argmin(input, dim=None, *, keepdim=False, dtype=None, mask=None):
-    """The place of the least element along dim, or of all, in the input's dtype or in dtype."""
+    """Returns the place of the least element along dim, or of all, in the input's dtype or in dtype."""
     return _C.argmin(_of_extreme("argmin", input, 1, mask), dim, bool(keepdim)).to(dtype or input.dtype)
 
 
 @_of_data
 def mean(input, dim=None, *, keepdim=False, dtype=None, mask=None):
-    """The mean over dim, an integer or several, or over all dimensions; NaN of no element. ValueError: the dtype is neither floating point nor complex."""
+    """Returns the mean over dim, an integer or several, or over all dimensions; NaN of no element. ValueError: the dtype is neither floating point nor complex."""
     kind = dtype or input.dtype
     if not (kind.is_floating_point or kind.is_complex):
         source = "Input" if dtype is None else "Optional"
         raise ValueError(f"mean(): Could not infer output dtype. {source} dtype must be either a floating point or complex dtype. Got: {kind}")
-    return sum(input, dim, keepdim=keepdim, dtype=kind, mask=mask) / _count(input, dim, bool(keepdim), mask)
+    return _C._masked_mean(input, _mask_of(input, mask), _dims(dim, input.dim()), bool(keepdim), kind)
+
+
+def _check_numbers(medians):
+    if medians.numel() > 0 and _math.isnan(medians.amin().item()):
+        raise ValueError("masked median expects no fully masked out rows if dtype is not floating point")
 
 
 @_of_data
 def median(input, dim=-1, *, keepdim=False, dtype=None, mask=None):
-    """The lower median along dim. ValueError: all integers of a line are masked."""
+    """Returns the lower median along dim. ValueError: all integers of a line are masked."""
     along = _dims(dim, input.dim())[0]
     is_float = input.is_floating_point()
     found = _C.nanmedian(_filled(input if is_float else input.to(_C.float32), mask, float("nan")), along, keepdim).values
     if is_float:
         return found
-    if found.isnan().any():
-        raise ValueError("masked median expects no fully masked out rows if dtype is not floating point")
+    _check_numbers(found)
     return found.to(dtype or input.dtype)
 
 
 @_of_data
 def logsumexp(input, dim=None, *, keepdim=False, dtype=None, mask=None):
-    """log(sum(exp(input))) over dim, an integer or several, or over all dimensions."""
+    """Returns log(sum(exp(input))) over dim, an integer or several, or over all dimensions."""
     least = 0 if mask is None else float("-inf") if input.is_complex() else _extreme("logsumexp", input, -1)
     return _C.logsumexp(_filled(input, mask, least), _dims(dim, input.dim()), keepdim=keepdim).to(dtype or input.dtype)
 
 
 def logaddexp(input, other, *, dtype=None, input_mask=None, other_mask=None):
-    """log(exp(input) + exp(other)), elementwise, each with a mask of its own."""
+    """Returns log(exp(input) + exp(other)), elementwise, each with a mask of its own."""
     if isinstance(input, _MaskedTensor):
         input, input_mask = input.get_data(), input.get_mask()
     if isinstance(other, _MaskedTensor):
@@ -173,40 +172,38 @@ def logaddexp(input, other, *, dtype=None, input_mask=None, other_mask=None):
 
 @_of_data
 def norm(input, ord=2.0, dim=None, *, keepdim=False, dtype=None, mask=None):
-    """The vector norm of order `ord` over dim, an integer or several, or over all dimensions."""
+    """Returns the vector norm of order `ord` over dim, an integer or several, or over all dimensions."""
     identity = float("inf") if ord == float("-inf") else 0
     return _C.linalg.vector_norm(_filled(input, mask, identity), ord, _dims(dim, input.dim()), bool(keepdim), dtype=dtype or input.dtype)
 
 
-def _variance(input, dim, unbiased, correction, keepdim, dtype, mask):
+def _variance(root, input, dim, unbiased, correction, keepdim, dtype, mask):
     if unbiased is not None and correction is not None:
         raise AssertionError("Only one of unbiased and correction may be given")
     less = correction if correction is not None else 1 if unbiased is None else int(unbiased)
     given = input.dtype if input.dtype.is_floating_point or input.dtype.is_complex else _C.float32
     kind = dtype or given
     inexact = kind if kind.is_floating_point or kind.is_complex else _C.float32
-    count = _count(input, dim, True, mask)
-    away = input - sum(input, dim, keepdim=True, dtype=kind, mask=mask) / count
-    total = sum(away * away.conj(), dim, keepdim=keepdim, dtype=inexact, mask=mask)
-    return (total / (count.reshape(total.shape) - less).clamp(min=0)).to(kind)
+    return _C._masked_var(input, _mask_of(input, mask), _dims(dim, input.dim()), bool(keepdim), less, root, kind, inexact)
 
 
 @_of_data
 def var(input, dim=None, unbiased=None, *, correction=None, keepdim=False, dtype=None, mask=None):
-    """The variance over dim, an integer or several, or over all dimensions: squares of differences from the mean, divided by the number of elements less the correction, 1 if it is absent and
+    """Returns the variance over dim, an integer or several, or over all dimensions: squares of differences from the mean, divided by the number of
+    elements less the correction, 1 if it is absent and
     `unbiased` is not False."""
-    return _variance(input, dim, unbiased, correction, keepdim, dtype, mask)
+    return _variance(False, input, dim, unbiased, correction, keepdim, dtype, mask)
 
 
 @_of_data
 def std(input, dim=None, unbiased=None, *, correction=None, keepdim=False, dtype=None, mask=None):
-    """The root of var."""
-    return _variance(input, dim, unbiased, correction, keepdim, dtype, mask).sqrt()
+    """Returns the root of var."""
+    return _variance(True, input, dim, unbiased, correction, keepdim, dtype, mask)
 
 
 @_of_data
 def softmax(input, dim, *, dtype=None, mask=None):
-    """softmax along dim, 0 for masked elements; NaN where all are masked.
+    """Returns softmax along dim, 0 for masked elements; NaN where all are masked.
 
     >>> import gradus as torch
     >>> torch.masked.softmax(torch.tensor([1.0, 9.0, 1.0]), 0, mask=torch.tensor([True, False, True]))
@@ -229,5 +226,5 @@ def softmin(input, dim, *, dtype=None, mask=None):
 
 @_of_data
 def normalize(input, ord, dim, *, eps=1e-12, dtype=None, mask=None):
-    """The input divided by the norms along dim, or by eps where they are less; 0 for masked elements."""
-    return _filled(input, mask, 0) / norm(input, ord, dim, keepdim=True, dtype=dtype, mask=mask).clamp(min=eps)
+    """Returns the input divided by the norms along dim, or by eps where they are less; 0 for masked elements."""
+    return _C._masked_normalize(input, _mask_of(input, mask), ord, _dims(dim, input.dim()), eps, dtype or input.dtype)

@@ -41,7 +41,7 @@ class MaskedTensor(Tensor):
     # ---- What it is made of ------------------------------------------------------------------------------------------------------
 
     def get_data(self):
-        """All elements, the masked ones included: a view, whose gradient does not count at masked elements."""
+        """Returns all elements, the masked ones included: a view, whose gradient does not count at masked elements."""
         with DisableTorchFunctionSubclass():
             return _gradient.data_of(self)
 
@@ -50,7 +50,7 @@ class MaskedTensor(Tensor):
         return self._mask
 
     def to_tensor(self, value):
-        """The data with value in place of the masked elements."""
+        """Returns the data with value in place of the masked elements."""
         return self.get_data().masked_fill(~self._mask, value)
 
     def is_sparse_coo(self):
@@ -79,7 +79,7 @@ class MaskedTensor(Tensor):
     # ---- Methods that Tensor does not hand over -----------------------------------------------------------------------------------
 
     def item(self):
-        """The number of a tensor with one element. ValueError: it is masked."""
+        """Returns the number of a tensor with one element. ValueError: it is masked."""
         if self.numel() == 1 and not self._mask.item():
             raise ValueError("item(): the element is masked")
         return Tensor.item(self)
@@ -100,7 +100,7 @@ class MaskedTensor(Tensor):
         return self.flip(0)
 
     def type(self, dtype=None, non_blocking=False):
-        """The name of the type, or the tensor with elements of dtype."""
+        """Returns the name of the type, or the tensor with elements of dtype."""
         return Tensor.type(self) if dtype is None else self.to(dtype, non_blocking=non_blocking)
 
     def tolist(self):
@@ -112,7 +112,7 @@ class MaskedTensor(Tensor):
         raise RuntimeError(".numpy() is not supported for tensor subclasses.")
 
     def register_hook(self, hook):
-        """As of any tensor; the hook gets the gradient as a masked tensor."""
+        """Registers a hook, which gets the gradient as a masked tensor."""
         mask = self._mask
         return Tensor.register_hook(self, lambda grad: hook(_gradient.as_masked(grad, mask)))
 
@@ -139,7 +139,7 @@ class MaskedTensor(Tensor):
 
 
 def masked(data, mask):
-    """`data`, which nobody else has as a plain Tensor, as a masked tensor."""
+    """Makes `data`, of which there is no other reference, a masked tensor."""
     data.__class__ = MaskedTensor
     data._mask, data._grad_mask = mask, _gradient.GradMask()
     return data
@@ -167,9 +167,10 @@ def _check(data, mask):
 
 
 def masked_tensor(data, mask, requires_grad=False):
-    """A new masked tensor, a leaf, of copies of data and of mask, a tensor of bool with the sizes of data, which is True for the elements that count.
+    """Returns a new masked tensor, a leaf, of copies of data and of mask, a tensor of bool with the sizes of data, which is True for the elements
+    that count.
 
-    TypeError: they are no plain tensors, or of a dtype that is not supported: bfloat16, complex, unsigned. ValueError: the sizes differ.
+    TypeError: one of them is no Tensor or a subclass, or has a dtype that is not supported: bfloat16, complex, unsigned. ValueError: the sizes differ.
 
     >>> gradus.masked.masked_tensor(gradus.tensor([[1.0, 2.0], [3.0, 4.0]]), gradus.tensor([[True, False], [True, True]])).mean(1)
     MaskedTensor(
@@ -183,7 +184,7 @@ def masked_tensor(data, mask, requires_grad=False):
 
 
 def as_masked_tensor(data, mask):
-    """As masked_tensor, with the history of data, whose gradient is masked.
+    """masked_tensor with the history of `data`, whose gradient is masked.
 
     >>> x = gradus.tensor([1.0, 2.0], requires_grad=True)
     >>> (gradus.masked.as_masked_tensor(x, gradus.tensor([True, False])) * 3).sum().backward()

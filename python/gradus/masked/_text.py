@@ -3,7 +3,7 @@ __all__ = ["text_of"]
 
 
 def text_of(data, mask):
-    """The text of a masked tensor with the data and mask."""
+    """Returns the text of a masked tensor with the data and mask."""
     is_float = data.is_floating_point()
     if data.dim() == 0:
         return f"MaskedTensor({_number(data.item(), is_float)}, True)" if mask.item() else "MaskedTensor(--, False)"
@@ -16,7 +16,7 @@ def _number(value, is_float):
 
 
 def _nested(texts, sizes, indent):
-    """The texts, taken one after the other, as nested lists of the sizes; None, a masked element, is as wide as the widest of its line."""
+    """Returns the texts, taken one after the other, as nested lists of the sizes; None, a masked element, is as wide as the widest of its line."""
     if len(sizes) == 1:
         line = [next(texts) for _ in range(sizes[0])]
         hidden = "--".rjust(max([8, *(len(text) for text in line if text is not None)]))

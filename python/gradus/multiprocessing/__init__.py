@@ -34,16 +34,16 @@ __all__ = ["set_sharing_strategy", "get_sharing_strategy", "get_all_sharing_stra
 
 _STRATEGIES = {"file_descriptor", "file_system"}
 _strategy = "file_descriptor"
-_swept = None  # The process that removes what is left of names at its end.
+_swept = None  # The process that removes remaining names of shared memory when it ends.
 
 
 def get_all_sharing_strategies():
-    """The names of the ways in which memory is shared."""
+    """Returns the names of the ways in which memory is shared."""
     return _STRATEGIES
 
 
 def get_sharing_strategy():
-    """The way in which memory that is shared from now on is found: 'file_descriptor' or 'file_system'."""
+    """Returns the way in which memory that is shared from now on is found: 'file_descriptor' or 'file_system'."""
     return _strategy
 
 
@@ -55,7 +55,7 @@ def set_sharing_strategy(new_strategy):
 
 
 def new_name():
-    """The name of new shared memory; None with the strategy that needs none."""
+    """Returns the name of new shared memory; None with the strategy that needs none."""
     return _prefix() + secrets.token_hex(8) if _strategy == "file_system" else None
 
 
@@ -74,7 +74,7 @@ def _sweep(prefix):
         try:
             os.unlink(path)
         except FileNotFoundError:
-            pass  # its last user has just removed it
+            pass  # its last user removed it in the meantime
 
 
 init_reductions()

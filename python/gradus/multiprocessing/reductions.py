@@ -16,7 +16,7 @@ __all__ = ["init_reductions", "receive", "reduce_storage", "reduce_tensor", "sen
 
 
 def _share(storage, tensor=None):
-    """The storage in shared memory; a copy there of one that has to stay where it is."""
+    """Returns the storage in shared memory; a copy there of one that has to stay where it is."""
     from gradus.multiprocessing import new_name
 
     try:
@@ -66,8 +66,8 @@ def _rebuild_tensor(kind, storage, offset, size, stride, dtype, requires_grad):
 
 # ---- Through a pipe of one's own --------------------------------------------------------------------------------------------------------------
 
-_AT_ONCE = 200  # The system passes at most 253 descriptors with a message.
-_message = threading.local()  # storages: what is sent by descriptors; descriptors: what was received.
+_AT_ONCE = 200  # Linux passes at most 253 descriptors with a message.
+_message = threading.local()  # storages: storages that are sent by descriptors; descriptors: those that were received.
 
 
 class _Passed:
@@ -103,7 +103,7 @@ def send(pipe, obj):
 
 
 def receive(pipe):
-    """The object that the other end of a connection has sent. EOFError when there is none, and no more."""
+    """Returns the object that the other end of a connection has sent. EOFError when there is none, and no more."""
     count, content, received = int.from_bytes(pipe.recv_bytes(), "little"), pipe.recv_bytes(), []
     try:
         with socket.socket(fileno=os.dup(pipe.fileno())) as connection:

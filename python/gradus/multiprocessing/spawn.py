@@ -45,7 +45,7 @@ def _run(fn, index, args, error_file):
     try:
         fn(index, *args)
     except KeyboardInterrupt:
-        pass  # The parent has been interrupted, too.
+        pass  # The parent is interrupted, too, and reports it.
     except Exception:
         with open(error_file, "wb") as file:
             pickle.dump(traceback.format_exc(), file)
@@ -61,7 +61,7 @@ class ProcessContext:
         self.sentinels = {process.sentinel: index for index, process in enumerate(processes)}
 
     def pids(self):
-        """The numbers of the processes."""
+        """Returns the numbers of the processes."""
         return [int(process.pid) for process in self.processes]
 
     def join(self, timeout=None, grace_period=None):
@@ -138,7 +138,7 @@ def start_processes(fn, args=(), nprocs=1, join=True, daemon=False, start_method
 
 
 def spawn(fn, args=(), nprocs=1, join=True, daemon=False, start_method="spawn"):
-    """As start_processes, with new interpreters.
+    """Calls start_processes with new interpreters.
 
     Example (not run here, since it needs a file for the new interpreters to import)::
 

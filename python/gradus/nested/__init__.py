@@ -45,7 +45,8 @@ def _from_list(tensors, dtype, device):
 
 
 def nested_tensor(tensor_list, *, dtype=None, layout=None, device=None, requires_grad=False, pin_memory=False):
-    """A new nested tensor, a leaf, of copies of tensors with the same dtype and number of dimensions, whose sizes differ in one dimension at most.
+    """Returns a new nested tensor, a leaf, of copies of tensors with the same dtype and number of dimensions, whose sizes differ in one dimension at
+    most.
 
     What is no tensor is made one. layout must be torch.jagged, NotImplementedError: it is absent, or torch.strided. RuntimeError: no tensors, or such that do not
     fit together.
@@ -60,7 +61,7 @@ def nested_tensor(tensor_list, *, dtype=None, layout=None, device=None, requires
 
 
 def as_nested_tensor(ts, dtype=None, device=None, layout=None):
-    """A nested tensor with the history of what it is made of: a list of tensors, which are copied, or a tensor (B, L, …) as B sequences of equal length.
+    """Returns a nested tensor with the history of what it is made of: a list of tensors, which are copied, or a tensor (B, L, …) as B sequences of equal length.
 
     A nested tensor is converted to dtype and device. TypeError: something else. Otherwise as nested_tensor.
 
@@ -88,7 +89,7 @@ def as_nested_tensor(ts, dtype=None, device=None, layout=None):
 
 
 def nested_tensor_from_jagged(values, offsets=None, lengths=None, jagged_dim=None, min_seqlen=None, max_seqlen=None):
-    """A view of values as a nested tensor: sequence b is values[offsets[b]:offsets[b + 1]] along dimension jagged_dim - 1 of values.
+    """Returns a view of values as a nested tensor: sequence b is values[offsets[b]:offsets[b + 1]] along dimension jagged_dim - 1 of values.
 
     offsets None: what the lengths sum to. Both: sequence b is lengths[b] rows from offsets[b] on, and there may be rows that belong to none. jagged_dim, 1 by default: the
     ragged dimension of the result. min_seqlen, max_seqlen: the least and greatest length, where they are known. RuntimeError: neither offsets nor lengths. AssertionError:
@@ -116,7 +117,7 @@ def nested_tensor_from_jagged(values, offsets=None, lengths=None, jagged_dim=Non
 
 
 def narrow(tensor, dim, start, length, layout=gradus.strided):
-    """The rows start[b] to start[b] + length[b] of every tensor[b]: a view as a nested tensor with rows between the sequences.
+    """Returns the rows start[b] to start[b] + length[b] of every tensor[b]: a view as a nested tensor with rows between the sequences.
 
     dim must be 1 and layout torch.jagged. start and length: ints, or tensors that broadcast to the B rows of tensor (B, L, …). RuntimeError: they are neither, or do not
     broadcast, or dim is another.
@@ -143,7 +144,7 @@ def narrow(tensor, dim, start, length, layout=gradus.strided):
 
 
 def masked_select(tensor, mask):
-    """The elements of every row of tensor for which mask, which broadcasts to it, is set: a nested tensor with a sequence for each row of the last dimension.
+    """Returns the elements of every row of tensor for which mask, which broadcasts to it, is set: a nested tensor with a sequence for each row of the last dimension.
 
     >>> nt = gradus.nested.masked_select(gradus.tensor([[1, 2], [3, 4]]), gradus.tensor([[True, False], [True, True]]))
     >>> [t.tolist() for t in nt.unbind()]
@@ -154,7 +155,7 @@ def masked_select(tensor, mask):
 
 
 def to_padded_tensor(input, padding, output_size=None, out=None):
-    """A nested tensor as a tensor whose sequences are all as long as the longest, filled up with padding.
+    """Returns a nested tensor as a tensor whose sequences are all as long as the longest, filled up with padding.
 
     output_size: the sizes of the result, which may differ along the ragged dimension; what is longer is cut. out: not supported. RuntimeError: there are rows between the
     sequences, or other sizes. NotImplementedError: the tensor is not nested.

@@ -15,7 +15,7 @@ __all__ = ["call", "to_padded_tensor", "view"]
 
 
 def call(func, args, kwargs):
-    """The result of a function of the library that got nested tensors. NotImplementedError: it has no meaning for them here."""
+    """Returns the result of a function of the library that got nested tensors. NotImplementedError: it has no meaning for them here."""
     func, args = by_name(func, args)
     name = func.__name__
     if name in ("__get__", "__set__"):
@@ -43,7 +43,7 @@ def _ndim(nt):
 
 
 def _shape(nt):
-    """The sizes of a tensor, nested or not."""
+    """Returns the sizes of a tensor, nested or not."""
     if not isinstance(nt, NestedTensor):
         return nt.shape
     inner, ragged = nt.shape, nt._ragged_idx - 1
@@ -63,7 +63,7 @@ def _dim(dim, ndim):
 
 
 def _dense_dim(func, nt, dim, ndim=None):
-    """A dimension from 0 on, which is neither that of the sequences nor the ragged one."""
+    """Returns a dimension from 0 on, which is neither that of the sequences nor the ragged one."""
     dim = _dim(dim, ndim or _ndim(nt))
     if dim in (0, nt._ragged_idx):
         raise RuntimeError(f"{func.__name__}(): not supported for NestedTensor on {'ragged dim' if dim else 'dim=0'}")
@@ -74,7 +74,7 @@ def _dense_dim(func, nt, dim, ndim=None):
 
 
 def _wrapped(result, like, ragged_idx=None):
-    """Tensors of a result as nested tensors with the sequences of another; what else it has stays."""
+    """Makes the tensors of a result nested tensors with the sequences of `like`, and returns the result."""
     for t in result if isinstance(result, (tuple, list)) else (result,):
         if isinstance(t, Tensor):
             nested(t, like._jagged.to(t.device), ragged_idx or like._ragged_idx)
@@ -82,7 +82,7 @@ def _wrapped(result, like, ragged_idx=None):
 
 
 def _sequences(nt):
-    """The sequences as views of the values."""
+    """Returns the sequences as views of the values."""
     dim, spans = nt._ragged_idx - 1, nt._jagged.spans
     if nt._jagged.lengths is None and sum(length for _, length in spans) == nt.shape[dim] and min((length for _, length in spans), default=0) >= 0:
         return nt.split([length for _, length in spans], dim) if spans else ()
@@ -96,26 +96,26 @@ def _joined(sequences, like, ragged_idx=None):
 
 
 def _compact(jagged):
-    """The same lengths with no rows between the sequences."""
+    """Returns the lengths without rows between the sequences."""
     return jagged if jagged.lengths is None else Jagged(gradus.nn.functional.pad(jagged.lengths.cumsum(0), (1, 0)))
 
 
 def _padded(nt, padding, length=None):
-    """(sequences, …, length, …), the longest if None, filled up with padding."""
+    """Returns (sequences, …, length, …), the longest if None, filled up with padding."""
     if nt._jagged.lengths is not None:
         raise RuntimeError("to_padded_tensor(): not supported for nested tensors with holes")
     length, ragged = nt._jagged.longest if length is None else length, nt._ragged_idx
     values = nt.movedim(ragged - 1, 0)
     exact = float(padding) == padding or padding != padding
     padded = _C._jagged_to_padded_dense_forward(values, [nt._jagged.offsets], [length], float(padding) if exact else 0.0)
-    if not exact:  # an integer that no float64 is
+    if not exact:  # an integer that float64 cannot represent
         inside = gradus.arange(length, device=nt.device) < nt._jagged.offsets.diff().unsqueeze(1)
         padded = padded.masked_fill(inside.logical_not().reshape(*inside.shape, *[1] * (padded.ndim - 2)), padding)
     return padded.movedim(1, ragged)
 
 
 def _unpadded(dense, like):
-    """The nested tensor with the sequences of another whose padded tensor is given."""
+    """Returns the nested tensor with the sequences of another whose padded tensor is given."""
     ragged = like._ragged_idx
     values = _C._padded_dense_to_jagged_forward(dense.movedim(ragged, 1), [like._jagged.offsets], like.shape[ragged - 1])
     return nested(values.movedim(0, ragged - 1), like._jagged, ragged)
@@ -139,7 +139,7 @@ def _mismatch(func, *tensors):
 
 
 def _spread(func, dense, nt, order):
-    """A dense tensor as it broadcasts to the values of a nested one."""
+    """Returns a dense tensor as it broadcasts to the values of a nested one."""
     if dense.ndim == 0:
         return dense
     if dense.ndim > _ndim(nt):
@@ -150,8 +150,7 @@ def _spread(func, dense, nt, order):
     if (sequences, rows) == (1, 1):
         return dense.squeeze(0)
     if sequences == len(nt._jagged) and rows == 1:
-        at = gradus.arange(nt.shape[ragged - 1], device=nt.device)
-        sequence = gradus.searchsorted(nt._jagged.offsets, at, right=True).sub(1).clamp(0, sequences - 1)
+        sequence = _C._sequence_of_rows(nt._jagged.offsets, nt.shape[ragged - 1], sequences)
         return dense.squeeze(ragged).index_select(0, sequence).movedim(0, ragged - 1)
     if sequences == len(nt._jagged) and rows == nt._jagged.longest and nt._jagged.lengths is None:
         return _unpadded(dense, nt)
@@ -159,7 +158,7 @@ def _spread(func, dense, nt, order):
 
 
 def _pointwise(func, *args, **kwargs):
-    """Elements of the result are computed from those at their place: nested tensors must have the same sequences, others broadcast to them."""
+    """Calls an elementwise function: nested tensors must have the same sequences, others broadcast to them."""
     tensors = [t for t in (*args, *kwargs.values()) if isinstance(t, Tensor)]
     like = next(t for t in tensors if isinstance(t, NestedTensor))
     if func.__name__.endswith("_") and args[0] is not like:
@@ -216,13 +215,12 @@ def _reduction(func, nt, dim=None, keepdim=False, **options):
     if ragged not in dims:
         return _wrapped(func(nt, inner, keepdim, **options), nt, ragged if keepdim else ragged - sum(d < ragged for d in dense))
     if name == "mean" and (nt.is_floating_point() or nt.is_complex() or options.get("dtype") is not None):
-        lengths = nt._jagged.offsets.diff()
-        return _padded(nt, 0).sum(ragged, keepdim, **options) / lengths.reshape(-1, *[1] * (ndim - 1 - (not keepdim)))
+        return _C._padded_mean(_padded(nt, 0), nt._jagged.offsets.diff(), ragged, keepdim, **options)
     return func(_padded(nt, _IDENTITIES[name](nt.dtype)), [ragged] if isinstance(dim, (tuple, list)) else ragged, keepdim, **options)
 
 
 def _softmax(func, nt, dim=None, *args, **kwargs):
-    """Along a dimension of the elements, or along the sequences."""
+    """Calls softmax along a dimension of the elements, or along the sequences."""
     if dim is None:
         raise RuntimeError(f"{func.__name__}(): a NestedTensor needs a dim")
     dim = _dim(dim, _ndim(nt))
@@ -236,7 +234,7 @@ def _softmax(func, nt, dim=None, *args, **kwargs):
 
 
 def _along(func, nt, dim, *args, **kwargs):
-    """What is computed along one dimension of the elements."""
+    """Calls a function along one dimension of the elements."""
     return _wrapped(func(nt, _dense_dim(func, nt, dim) - 1, *args, **kwargs), nt)
 
 
@@ -257,7 +255,7 @@ def _linear(func, input, weight, bias=None):
 
 
 def _matmul(func, self, other):
-    """With a matrix for all sequences, with one for each of them, or the products of the sequences of two tensors along their ragged dimension."""
+    """Multiplies by a matrix for all sequences or by one for each of them, or returns the products of the sequences of two tensors along their ragged dimension."""
     left = tuple(_shape(self)) if isinstance(self, NestedTensor) else self.shape
     wrong = RuntimeError(f"{func.__name__}(): not supported between inputs of shapes {left} and {_shape(other)}")
     if not isinstance(self, NestedTensor):
@@ -288,7 +286,7 @@ def _embedding(func, weight, indices, *args, **kwargs):
 
 
 def _attention(func, query, key, value, attn_mask=None, dropout_p=0.0, is_causal=False, **kwargs):
-    """Each sequence attends to itself, or to that of the same number."""
+    """Computes attention in which each sequence attends to itself, or to the sequence of `key` with the same number."""
     if not all(isinstance(t, NestedTensor) for t in (query, key, value)):
         raise ValueError("Expected query, key, and value to be nested tensors, but got "
                          f"query.is_nested: {isinstance(query, NestedTensor)}, key.is_nested: {isinstance(key, NestedTensor)}, "
@@ -409,7 +407,7 @@ def _split(func, nt, sizes, dim=0):
 
 
 def _chunk(func, nt, chunks, dim=0):
-    """Along the elements, or so many parts of the sequences."""
+    """Splits the elements along a dimension, or the sequences into groups."""
     if _dim(dim, _ndim(nt)) != 0 or nt._jagged.lengths is not None:
         return _split(func, nt, chunks, dim)
     offsets, step = nt._jagged.offsets, -(-len(nt._jagged) // chunks)
@@ -424,7 +422,7 @@ def _narrow(func, nt, dim, start, length):
 
 
 def _getitem(func, nt, index):
-    """A sequence, or a part of it; otherwise integers, slices and None for the dimensions of the elements."""
+    """Returns a sequence, or a part of it; otherwise integers, slices and None for the dimensions of the elements."""
     index = index if isinstance(index, tuple) else (index,)
     if any(isinstance(i, (Tensor, list)) for i in index):
         raise NotImplementedError("__getitem__(): a NestedTensor is indexed by integers, slices, None and ... only")
@@ -463,7 +461,7 @@ def _join(func, tensors, dim=0):
 
 
 def _grad(func, outputs, inputs, *args, **kwargs):
-    """autograd.grad: gradients of nested tensors are nested."""
+    """Returns autograd.grad: gradients of nested tensors are nested."""
     grads = func(outputs, inputs, *args, **kwargs)
     for grad, t in zip(grads, inputs if isinstance(inputs, (tuple, list)) else (inputs,)):
         if isinstance(t, NestedTensor):
@@ -495,7 +493,7 @@ def _no_permutation(nt):
 _PROPERTIES = {"shape": _shape, "ndim": _ndim, "is_nested": lambda nt: True, "layout": lambda nt: gradus.jagged, "mT": lambda nt: _transpose(None, nt, -2, -1),
                "T": _no_permutation, "H": _no_permutation}
 
-# Their results have the sequences of what they get, in place or not.
+# Functions, also in place, whose results have the sequences of their argument.
 _POINTWISE = frozenset("""
 abs absolute acos acosh add addcdiv addcmul alpha_dropout angle arccos arccosh arcsin arcsinh arctan arctan2 arctanh asin asinh atan atan2 atanh bernoulli bfloat16 bitwise_and
 bitwise_left_shift bitwise_not bitwise_or bitwise_right_shift bitwise_xor bool byte ceil celu char clamp clamp_max clamp_min clip clone conj conj_physical copy_ copysign cos cosh cpu

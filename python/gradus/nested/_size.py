@@ -19,7 +19,7 @@ class SymInt:
     __slots__ = ("_source", "_number", "_factor", "__weakref__")
 
     def __init__(self, source, number, factor=1):
-        self._source, self._number, self._factor = source, number, factor  # The source lives as long: its id stands for no other tensor.
+        self._source, self._number, self._factor = source, number, factor  # The source lives as long as this object, so that its id names no other tensor.
 
     def __repr__(self):
         return f"j{self._number}" if self._factor == 1 else f"{self._factor}*j{self._number}"
@@ -52,12 +52,12 @@ class SymInt:
     __rmul__ = __mul__
 
 
-_sizes = weakref.WeakValueDictionary()  # by the id of their sources
+_sizes = weakref.WeakValueDictionary()  # keys: ids of the sources
 _numbers = itertools.count(1)
 
 
 def ragged_size(source):
-    """The SymInt of a tensor of offsets or lengths: always the same while anyone has it."""
+    """Returns the SymInt of a tensor of offsets or lengths: always the same while anyone has it."""
     size = _sizes.get(id(source))
     if size is None:
         size = _sizes[id(source)] = SymInt(source, next(_numbers))

@@ -53,7 +53,7 @@ class Jagged:
         return self._shortest
 
     def to(self, device):
-        """The same on a device."""
+        """Returns the description with its tensors on a device."""
         if self.offsets.device == device:
             return self
         return Jagged(self.offsets.to(device), None if self.lengths is None else self.lengths.to(device), self._shortest, self._longest)
@@ -75,15 +75,15 @@ class NestedTensor(Tensor):
     # ---- What it is made of ------------------------------------------------------------------------------------------------------
 
     def values(self):
-        """The packed elements, a view: sequence after sequence along the dimension that was ragged."""
+        """Returns the packed elements, a view: sequence after sequence along the dimension that was ragged."""
         return self.as_subclass(Tensor)
 
     def offsets(self):
-        """Where the sequences begin in values(), and where the last one ends."""
+        """Returns the places at which the sequences begin in values(), and where the last one ends."""
         return self._jagged.offsets
 
     def lengths(self):
-        """The lengths of the sequences where there may be rows between them, which belong to none; otherwise None."""
+        """Returns the lengths of the sequences where there may be rows between them, which belong to none; otherwise None."""
         return self._jagged.lengths
 
     def _get_max_seqlen(self):
@@ -95,13 +95,13 @@ class NestedTensor(Tensor):
     # ---- Methods that Tensor does not hand over -----------------------------------------------------------------------------------
 
     def dim(self):
-        """How many dimensions there are: that of the sequences, the ragged one and those of the elements."""
+        """Returns how many dimensions there are: that of the sequences, the ragged one and those of the elements."""
         return Tensor.dim(self) + 1
 
     ndimension = dim
 
     def numel(self):
-        """How many elements the sequences have."""
+        """Returns how many elements the sequences have."""
         if self._jagged.lengths is None:
             return Tensor.numel(self)
         rows = sum(length for _, length in self._jagged.spans)
@@ -113,15 +113,15 @@ class NestedTensor(Tensor):
         return len(self._jagged)
 
     def view(self, *size):
-        """Other dimensions of the elements; the first sizes are those there are, the ragged one among them, or -1."""
+        """Returns a view whose elements have other dimensions. Sizes up to the ragged one must be those of the tensor, or -1."""
         return self._reshaped(Tensor.view, *size)
 
     def reshape(self, *shape):
-        """As view, with a copy where the strides need one."""
+        """Returns what view returns, or a copy if the strides need one."""
         return self._reshaped(Tensor.reshape, *shape)
 
     def expand(self, *sizes):
-        """As view, with dimensions of the elements of size 1 repeated."""
+        """Returns a view in which dimensions of the elements of size 1 are repeated."""
         return self._reshaped(Tensor.expand, *sizes)
 
     def _reshaped(self, function, *sizes):
@@ -144,7 +144,7 @@ class NestedTensor(Tensor):
         return _functions.to_padded_tensor(self, padding, output_size)
 
     def register_hook(self, hook):
-        """As of any tensor; the hook gets the gradient as a nested tensor."""
+        """Registers a hook, which gets the gradient as a nested tensor."""
         jagged, ragged_idx = self._jagged, self._ragged_idx
         return Tensor.register_hook(self, lambda grad: hook(nested(grad, jagged, ragged_idx)))
 
@@ -173,7 +173,7 @@ class NestedTensor(Tensor):
 
 
 def nested(values, jagged, ragged_idx):
-    """`values`, which nobody else has as a plain Tensor, as a nested tensor; a nested tensor stays."""
+    """Makes `values`, of which there is no other reference, a nested tensor; returns a nested tensor as it is."""
     if type(values) is Tensor:
         values.__class__ = NestedTensor
         values._jagged, values._ragged_idx = jagged, ragged_idx
@@ -181,7 +181,7 @@ def nested(values, jagged, ragged_idx):
 
 
 def _rebuild_njt(facts):
-    """A nested tensor of what a file says of it, in PyTorch's words."""
+    """Returns a nested tensor of what a file says of it, in PyTorch's words."""
     nt = gradus.nested.nested_tensor_from_jagged(facts["values"], facts["offsets"], facts["lengths"], facts["_ragged_idx"])
     return nt.detach().requires_grad_(facts["requires_grad"])
 

@@ -17,7 +17,7 @@ from .parameter import UninitializedParameter as UninitializedParameter
 
 
 def factory_kwargs(kwargs):
-    """The options of a factory function among keyword arguments: device, dtype and memory_format, each also accepted in a dictionary "factory_kwargs".
+    """Returns the options of a factory function among keyword arguments: device, dtype and memory_format, each also accepted in a dictionary "factory_kwargs".
 
     Raises TypeError for other names, and for one that is given in both places.
 

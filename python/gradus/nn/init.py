@@ -8,10 +8,11 @@ import math
 import warnings
 
 import gradus
+from gradus import _C
 
 
 def calculate_gain(nonlinearity, param=None):
-    """The factor by which a layer before this activation is scaled, so that variances stay. param: leaky_relu's slope, 0.01 when None.
+    """Returns the factor by which a layer before this activation is scaled, so that variances stay. param: leaky_relu's slope, 0.01 when None.
 
     >>> nn.init.calculate_gain("tanh")
     1.6666666666666667
@@ -35,24 +36,24 @@ _GAINS = {"tanh": 5.0 / 3, "relu": math.sqrt(2.0), "selu": 3.0 / 4, "sigmoid": 1
 
 
 def constant_(tensor, val):
-    """Every element is val."""
+    """Sets every element to val."""
     with gradus.no_grad():
         return tensor.fill_(val)
 
 
 def ones_(tensor):
-    """Every element is 1."""
+    """Sets every element to 1."""
     return constant_(tensor, 1.0)
 
 
 def zeros_(tensor):
-    """Every element is 0."""
+    """Sets every element to 0."""
     with gradus.no_grad():
         return tensor.zero_()
 
 
 def eye_(tensor):
-    """The identity matrix. ValueError: not two dimensions.
+    """Writes the identity matrix. ValueError: not two dimensions.
 
     >>> nn.init.eye_(gradus.empty(2, 2)).tolist()
     [[1.0, 0.0], [0.0, 1.0]]
@@ -65,7 +66,7 @@ def eye_(tensor):
 
 
 def dirac_(tensor, groups=1):
-    """The weight of a convolution that keeps as many channels as it can: 1 in the middle where output and input channel agree.
+    """Writes the weight of a convolution that keeps as many channels as it can: 1 in the middle of the kernels for output channel i and input channel i, otherwise 0.
 
     ValueError: not three to five dimensions, or the first is not divisible by groups.
     """
@@ -88,55 +89,29 @@ def dirac_(tensor, groups=1):
 
 
 def uniform_(tensor, a=0.0, b=1.0, generator=None):
-    """Uniform in [a, b)."""
+    """Fills the tensor with uniform numbers in [a, b)."""
     with gradus.no_grad():
         return tensor.uniform_(a, b, generator=generator)
 
 
 def normal_(tensor, mean=0.0, std=1.0, generator=None):
-    """Normal with this mean and standard deviation."""
+    """Fills the tensor with normal numbers of this mean and standard deviation."""
     with gradus.no_grad():
         return tensor.normal_(mean, std, generator=generator)
 
 
 def trunc_normal_(tensor, mean=0.0, std=1.0, a=-2.0, b=2.0, generator=None):
-    """Normal with this mean and standard deviation, cut off outside [a, b]."""
+    """Fills the tensor with normal numbers of this mean and standard deviation, cut off outside [a, b]."""
     if mean < a - 2 * std or mean > b + 2 * std:
         warnings.warn("mean is more than 2 std from [a, b] in nn.init.trunc_normal_. The distribution of values may be incorrect.",
                       stacklevel=2)
     inside = math.erf((b - mean) / std / math.sqrt(2)) / 2 - math.erf((a - mean) / std / math.sqrt(2)) / 2
-    draw = _truncated_by_rejection if inside > 0.3 else _truncated_from_uniform
     with gradus.no_grad():
-        return tensor.copy_(draw(tensor, mean, std, a, b, generator))
-
-
-def _truncated_by_rejection(tensor, mean, std, a, b, generator):
-    """Draws normal numbers until all are inside."""
-    low, high = gradus.tensor([a, b], dtype=tensor.dtype).tolist()
-    values = gradus.empty_like(tensor).normal_(mean, std, generator=generator)
-    while True:
-        outside = (values < low).logical_or(values > high)
-        if not outside.any():
-            return values
-        values = gradus.where(outside, gradus.empty_like(values).normal_(mean, std, generator=generator), values)
-
-
-def _truncated_from_uniform(tensor, mean, std, a, b, generator):
-    """Draws uniform numbers from [a, b), each kept with a probability in proportion to its density: quick where little is inside."""
-    mode = max(a, min(mean, b))
-    log_peak = -0.5 * ((mode - mean) / std) ** 2
-    values, rejected = None, None
-    while rejected is None or rejected.any():
-        drawn = gradus.empty_like(tensor).uniform_(a, b, generator=generator)
-        log_density = drawn.sub(mean).div_(std).pow_(2).mul_(-0.5).sub_(log_peak)
-        too_high = gradus.empty_like(tensor).uniform_(generator=generator).log_() > log_density
-        values = drawn if values is None else gradus.where(rejected, drawn, values)
-        rejected = too_high if rejected is None else rejected.logical_and(too_high)
-    return values
+        return tensor.copy_(_C._truncated_normal(tensor, mean, std, a, b, inside > 0.3, generator=generator))
 
 
 def _calculate_fan_in_and_fan_out(tensor):
-    """How many inputs an output is made of, and how many outputs an input goes into."""
+    """Returns how many inputs an output is made of, and how many outputs an input goes into."""
     if tensor.dim() < 2:
         raise ValueError("Fan in and fan out can not be computed for tensor with fewer than 2 dimensions")
     field = math.prod(tensor.shape[2:])
@@ -151,13 +126,13 @@ def _calculate_correct_fan(tensor, mode):
 
 
 def xavier_uniform_(tensor, gain=1.0, generator=None):
-    """Uniform in +-gain sqrt(6 / (fan_in + fan_out)) (Glorot and Bengio, 2010)."""
+    """Fills the tensor with uniform numbers in +-gain sqrt(6 / (fan_in + fan_out)) (Glorot and Bengio, 2010)."""
     bound = math.sqrt(3.0) * _xavier_std(tensor, gain)
     return uniform_(tensor, -bound, bound, generator)
 
 
 def xavier_normal_(tensor, gain=1.0, generator=None):
-    """Normal with the standard deviation gain sqrt(2 / (fan_in + fan_out)) (Glorot and Bengio, 2010)."""
+    """Fills the tensor with normal numbers of the standard deviation gain sqrt(2 / (fan_in + fan_out)) (Glorot and Bengio, 2010)."""
     return normal_(tensor, 0.0, _xavier_std(tensor, gain), generator)
 
 
@@ -166,7 +141,7 @@ def _xavier_std(tensor, gain):
 
 
 def kaiming_uniform_(tensor, a=0, mode="fan_in", nonlinearity="leaky_relu", generator=None):
-    """Uniform in +-gain sqrt(3 / fan) (He et al., 2015). a: leaky_relu's slope. mode: "fan_in" or "fan_out"."""
+    """Fills the tensor with uniform numbers in +-gain sqrt(3 / fan) (He et al., 2015). a: leaky_relu's slope. mode: "fan_in" or "fan_out"."""
     if tensor.numel() == 0:
         warnings.warn("Initializing zero-element tensors is a no-op", stacklevel=2)
         return tensor
@@ -175,7 +150,7 @@ def kaiming_uniform_(tensor, a=0, mode="fan_in", nonlinearity="leaky_relu", gene
 
 
 def kaiming_normal_(tensor, a=0, mode="fan_in", nonlinearity="leaky_relu", generator=None):
-    """Normal with the standard deviation gain / sqrt(fan) (He et al., 2015). a: leaky_relu's slope. mode: "fan_in" or "fan_out"."""
+    """Fills the tensor with normal numbers of the standard deviation gain / sqrt(fan) (He et al., 2015). a: leaky_relu's slope. mode: "fan_in" or "fan_out"."""
     if tensor.numel() == 0:
         warnings.warn("Initializing zero-element tensors is a no-op", stacklevel=2)
         return tensor
@@ -187,7 +162,7 @@ def _kaiming_std(tensor, a, mode, nonlinearity):
 
 
 def orthogonal_(tensor, gain=1, generator=None):
-    """A (semi) orthogonal matrix times gain; the last dimensions count as one (Saxe et al., 2013). ValueError: less than two dimensions."""
+    """Returns a (semi) orthogonal matrix times gain; the last dimensions count as one (Saxe et al., 2013). ValueError: less than two dimensions."""
     if tensor.dim() < 2:
         raise ValueError("Only tensors with 2 or more dimensions are supported")
     if tensor.numel() == 0:
@@ -195,24 +170,19 @@ def orthogonal_(tensor, gain=1, generator=None):
     rows = tensor.size(0)
     columns = tensor.numel() // rows
     flat = tensor.new_empty((rows, columns)).normal_(0, 1, generator=generator)
-    q, r = gradus.linalg.qr(flat.t() if rows < columns else flat)
-    q = q * r.diagonal().sign()  # makes the distribution uniform
+    q = _C._orthogonal_columns(flat.t() if rows < columns else flat)
     with gradus.no_grad():
         tensor.view(rows, columns).copy_(q.t() if rows < columns else q)
         return tensor.mul_(gain)
 
 
 def sparse_(tensor, sparsity, std=0.01, generator=None):
-    """Normal with mean 0, and in each column the share `sparsity` of zeros (Martens, 2010). ValueError: not two dimensions."""
+    """Fills the tensor with normal numbers of mean 0, and in each column the share `sparsity` of zeros (Martens, 2010). ValueError: not two dimensions."""
     if tensor.dim() != 2:
         raise ValueError("Only tensors with 2 dimensions are supported")
-    rows, columns = tensor.shape
-    zeros = math.ceil(sparsity * rows)
     with gradus.no_grad():
         tensor.normal_(0, std, generator=generator)
-        for column in range(columns):
-            tensor.select(1, column).index_fill_(0, gradus.randperm(rows)[:zeros], 0)
-    return tensor
+        return _C._sparse_columns_(tensor, math.ceil(sparsity * tensor.size(0)))
 
 
 def _make_deprecate(meth):

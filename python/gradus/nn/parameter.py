@@ -59,7 +59,7 @@ class Parameter(Tensor, metaclass=_ParameterType):
     __torch_function__ = _disabled_torch_function_impl
 
 
-# What a pickled parameter is made with. Its hooks are not kept; their place in the arguments is PyTorch's.
+# Rebuilds a pickled parameter. Hooks are not pickled; their argument is PyTorch's.
 def _rebuild_parameter(data, requires_grad, backward_hooks):
     return Parameter(data, requires_grad)
 

@@ -20,7 +20,7 @@ class Adafactor(StepByGroup):
         d (float): the size to which updates are cut down.
         weight_decay (float): the parameter is first multiplied by ``1 - lr * weight_decay``.
         foreach (bool, optional): accepted; every step is one call of C.
-        maximize (bool): climbs instead of descending.
+        maximize (bool): maximizes the objective.
 
     Raises ValueError for values out of range, RuntimeError for complex parameters.
 

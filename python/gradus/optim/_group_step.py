@@ -1,5 +1,6 @@
-"""Optimizers that step group by group, most of them with one call of an operator for all parameters of a group."""
+"""Optimizers that step group by group. Most of them call one operator for all parameters of a group."""
 import gradus
+from gradus import _C
 from gradus.optim._options import check_step_options, complete, loss_of, number, scalar_dtype, with_gradients
 from gradus.optim.optimizer import Optimizer
 
@@ -31,6 +32,11 @@ def zeros_of(param):
 _ADDED_OPTIONS = {"foreach": None, "maximize": False, "differentiable": False, "capturable": False}
 
 
+# States of one number; and the option that a state depends on, for states that not all groups have.
+_NUMBERS = ("step", "eta", "mu", "mu_product")
+_OPTION_OF_STATE = {"max_exp_avg_sq": "amsgrad", "momentum_buffer": "momentum", "grad_avg": "centered"}
+
+
 class StepByGroup(Optimizer):
     """A subclass writes ``_step_group(group, params, grads)``, the step of the parameters of a group that have a gradient."""
 
@@ -55,14 +61,13 @@ class GroupStep(StepByGroup):
     """A subclass says what its operator (schema/optim.toml) takes:
 
     ``_operator``
-        the operator: parameters, gradients, a list for each of ``_states``, then what ``_numbers(group)`` returns.
+        the operator; its arguments are parameters, gradients, a list for each of ``_states``, and what ``_numbers(group)`` returns.
     ``_states``
         the names of the state, in the operator's order. A list is empty where the parameters have no such state.
     ``_start(param, state, group)``
-        makes the state of a parameter, except for its ``"step"``.
-    ``_update(param, grad, state, group, lr, step)``
-        the formula of the step for ``differentiable=True``, in operators that are recorded. Weight decay, ``maximize`` and complex parameters, as pairs of
-        real ones, are done here. What a gradient's formula needs is not overwritten.
+        makes the state of a parameter, except for its ``"step"``: zeros, unless the subclass says otherwise.
+    ``_recorded_numbers(group, state, step)``
+        the numbers that the operator ``_recorded_step`` takes for the optimizer in step number `step`, for ``differentiable=True``.
     """
 
     def __init__(self, params, defaults):
@@ -89,21 +94,23 @@ class GroupStep(StepByGroup):
                 state["step"] = gradus.tensor(0.0, dtype=scalar_dtype())
                 self._start(param, state, group)
 
+    def _tensor_states(self, group):
+        """Returns the names of the states that have a parameter's shape, with the group's options."""
+        return [name for name in self._states if name not in _NUMBERS and (name not in _OPTION_OF_STATE or group[_OPTION_OF_STATE[name]])]
+
+    def _start(self, param, state, group):
+        state.update((name, zeros_of(param)) for name in self._tensor_states(group))
+
     def _record(self, params, grads, states, group):
-        """The step by its formula, recorded where the caller records."""
-        lr, weight_decay = group.get("lr", 0), group.get("weight_decay", 0)
+        """Does the step by the operator ``_recorded_step``, which is recorded if the caller records gradients."""
+        optimizer, decoupled = self._operator.__name__.removeprefix("_").removesuffix("_step"), group.get("decoupled_weight_decay", False)
         for param, grad, state in zip(params, grads, states):
-            state["step"] += 1
-            if group["maximize"]:
-                grad = -grad
-            if weight_decay != 0 and group.get("decoupled_weight_decay"):
-                param.mul_(1 - lr * weight_decay)
-            elif weight_decay != 0:
-                grad = grad + weight_decay * param
-            if param.is_complex():
-                param, grad = gradus.view_as_real(param), gradus.view_as_real(grad.resolve_conj())
-                state = {key: gradus.view_as_real(value) if value.is_complex() else value for key, value in state.items()}
-            self._update(param, grad, state, group, lr, state["step"].item())
+            step = state["step"].add_(1).item()
+            record_step(optimizer, param, grad, [state[name] for name in self._tensor_states(group)], group, decoupled, map(number, self._recorded_numbers(group, state, step)))
+            self._after_recorded(group, state, step)
+
+    def _after_recorded(self, group, state, step):
+        """Changes what the numbers of the next recorded step follow from."""
 
 
 def step_of_lists(kind, params, grads, lists, group, *, differentiable=False, fused=False, grad_scale=None, found_inf=None):
@@ -131,3 +138,16 @@ def begin_of_lists(grads, fused, grad_scale, found_inf):
     if grad_scale is not None:
         gradus._foreach_div_(grads, grad_scale)
     return True
+
+
+def record_step(optimizer, param, grad, states, group, decoupled, numbers):
+    """Changes a parameter and its states by the operator ``_recorded_step``. Returns the states that it made beyond those given."""
+    rate, decay = (value if isinstance(value, gradus.Tensor) else None for value in (group.get("lr", 0), group.get("weight_decay", 0)))
+    lr, weight_decay = 0 if rate is not None else group.get("lr", 0), 0 if decay is not None else group.get("weight_decay", 0)
+    if param.is_complex():
+        param, grad, *states = map(gradus.view_as_real, (param, grad.resolve_conj(), *states))
+    made = _C._recorded_step(param, grad, states, optimizer, lr, rate, weight_decay, decay, group["maximize"], decoupled,
+                             gradus.tensor(list(numbers), dtype=gradus.float64))
+    for changed, value in zip([param, *states], made):
+        changed.copy_(value)
+    return made[1 + len(states):]

@@ -1,4 +1,4 @@
-"""What the optimizers share: options that change nothing here, states of older versions, closures, numbers that may be tensors, parameters that have a gradient."""
+"""Functions that optimizers share: checks of options that change nothing here, states of older versions, closures, numbers that may be tensors, parameters that have a gradient."""
 import gradus
 
 
@@ -13,19 +13,19 @@ def check_step_options(options):
 
 
 def scalar_dtype():
-    """The dtype of states that are one number, as the count of steps."""
+    """Returns the dtype of states that are one number, as the count of steps."""
     return gradus.float64 if gradus.get_default_dtype() == gradus.float64 else gradus.float32
 
 
 def number(value):
-    """An option as a Python number; it may be given as a tensor of one element."""
-    if type(value) is float:  # Nearly always.
+    """Returns an option as a Python number; it may be given as a tensor of one element."""
+    if type(value) is float:  # the usual case
         return value
     return value.item() if isinstance(value, gradus.Tensor) else value
 
 
 def with_gradients(params):
-    """The parameters that have a gradient, and their gradients."""
+    """Returns the parameters that have a gradient, and their gradients."""
     grads = [param.grad for param in params]
     for grad in grads:
         if grad is None:
@@ -44,7 +44,7 @@ def complete(optimizer, **options):
 
 
 def loss_of(closure):
-    """What a closure returns, computed with gradients; None without one."""
+    """Returns the result of a closure, called with gradients enabled; None without a closure."""
     if closure is None:
         return None
     with gradus.enable_grad():

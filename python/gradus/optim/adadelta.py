@@ -3,7 +3,7 @@ from __future__ import annotations
 
 import gradus
 from gradus._C import _adadelta_step
-from gradus.optim._group_step import GroupStep, check_at_least_zero, check_lr, step_of_lists, zeros_of
+from gradus.optim._group_step import GroupStep, check_at_least_zero, check_lr, step_of_lists
 
 __all__ = ["Adadelta", "adadelta"]
 
@@ -20,7 +20,7 @@ class Adadelta(GroupStep):
         foreach (bool, optional): accepted; every step is one call of C.
         capturable (bool): accepted, of no effect.
         differentiable (bool): records the step, so that gradients flow through it.
-        maximize (bool): climbs instead of descending.
+        maximize (bool): maximizes the objective.
 
     Raises ValueError for values out of range.
 
@@ -46,25 +46,18 @@ class Adadelta(GroupStep):
         super().__init__(params, {"lr": lr, "rho": rho, "eps": eps, "weight_decay": weight_decay, "maximize": maximize,
                                   "capturable": capturable, "foreach": foreach, "differentiable": differentiable})
 
-    def _start(self, param, state, group):
-        state["square_avg"] = zeros_of(param)
-        state["acc_delta"] = zeros_of(param)
-
     @staticmethod
     def _numbers(group):
         return group["lr"], group["rho"], group["eps"], group["weight_decay"], group["maximize"]
 
-    def _update(self, param, grad, state, group, lr, step):
-        rho, eps = group["rho"], group["eps"]
-        size = state["square_avg"].mul_(rho).addcmul_(grad, grad, value=1 - rho).add(eps).sqrt()
-        delta = state["acc_delta"].add(eps).sqrt() / size * grad
-        state["acc_delta"].mul_(rho).addcmul_(delta, delta, value=1 - rho)
-        param.sub_(lr * delta)
+    @staticmethod
+    def _recorded_numbers(group, state, step):
+        return group["rho"], group["eps"]
 
 
 def adadelta(params, grads, square_avgs, acc_deltas, state_steps, capturable=False, foreach=None, differentiable=False, has_complex=False, *, lr, rho,
              eps, weight_decay, maximize):
-    """The step of :class:`Adadelta` for lists of parameters, gradients and states, which are changed in place."""
+    """Does the step of :class:`Adadelta` for lists of parameters, gradients and states, which are changed in place."""
     lists = {"square_avg": square_avgs, "acc_delta": acc_deltas, "step": state_steps}
     group = {"lr": lr, "rho": rho, "eps": eps, "weight_decay": weight_decay, "maximize": maximize}
     step_of_lists(Adadelta, params, grads, lists, group, differentiable=differentiable)

@@ -19,7 +19,7 @@ class Adagrad(GroupStep):
         initial_accumulator_value (float): where ``sum`` begins.
         eps (float): added to the divisor.
         foreach, fused (bool, optional): accepted; every step is one call of C.
-        maximize (bool): climbs instead of descending.
+        maximize (bool): maximizes the objective.
         differentiable (bool): records the step, so that gradients flow through it.
 
     Raises ValueError for values out of range.
@@ -63,14 +63,14 @@ class Adagrad(GroupStep):
     def _numbers(group):
         return group["lr"], group["lr_decay"], group["eps"], group["weight_decay"], group["maximize"]
 
-    def _update(self, param, grad, state, group, lr, step):
-        divisor = state["sum"].addcmul_(grad, grad).sqrt() + group["eps"]
-        param.sub_(lr / (1 + (step - 1) * group["lr_decay"]) * grad / divisor)
+    @staticmethod
+    def _recorded_numbers(group, state, step):
+        return group["eps"], 1 + (step - 1) * group["lr_decay"]
 
 
 def adagrad(params, grads, state_sums, state_steps, fused=None, grad_scale=None, found_inf=None, has_sparse_grad=False, foreach=None,
             differentiable=False, has_complex=False, *, lr, weight_decay, lr_decay, eps, maximize):
-    """The step of :class:`Adagrad` for lists of parameters, gradients and states, which are changed in place."""
+    """Does the step of :class:`Adagrad` for lists of parameters, gradients and states, which are changed in place."""
     lists = {"sum": state_sums, "step": state_steps}
     group = {"lr": lr, "lr_decay": lr_decay, "eps": eps, "weight_decay": weight_decay, "maximize": maximize}
     step_of_lists(Adagrad, params, grads, lists, group, differentiable=differentiable, fused=fused, grad_scale=grad_scale, found_inf=found_inf)

@@ -3,7 +3,7 @@ from __future__ import annotations
 
 import gradus
 from gradus._C import _adam_step
-from gradus.optim._group_step import GroupStep, check_betas, step_of_lists, zeros_of
+from gradus.optim._group_step import GroupStep, check_betas, step_of_lists
 from gradus.optim._options import complete, number
 
 __all__ = ["Adam", "adam"]
@@ -22,7 +22,7 @@ class Adam(GroupStep):
         eps (float): added to the divisor.
         weight_decay (float): this times the parameter is added to its gradient.
         amsgrad (bool): divides by the root of the largest ``v`` so far.
-        maximize (bool): climbs instead of descending.
+        maximize (bool): maximizes the objective.
         foreach, fused (bool, optional): accepted; every step is one fused call here.
         capturable (bool): accepted, of no effect.
         differentiable (bool): records the step, so that gradients flow through it.
@@ -74,30 +74,19 @@ class Adam(GroupStep):
         super().__setstate__(state)
         complete(self, amsgrad=False, decoupled_weight_decay=False, fused=None)
 
-    def _start(self, param, state, group):
-        state["exp_avg"] = zeros_of(param)
-        state["exp_avg_sq"] = zeros_of(param)
-        if group["amsgrad"]:
-            state["max_exp_avg_sq"] = zeros_of(param)
-
     @staticmethod
     def _numbers(group):
         return (group["lr"], *group["betas"], group["weight_decay"], group["eps"], group["amsgrad"], group["maximize"], group["decoupled_weight_decay"])
 
-    def _update(self, param, grad, state, group, lr, step):
+    @staticmethod
+    def _recorded_numbers(group, state, step):
         beta1, beta2 = group["betas"]
-        mean = state["exp_avg"].lerp_(grad, 1 - beta1).clone()
-        mean_square = state["exp_avg_sq"].mul_(beta2).addcmul_(grad, grad, value=1 - beta2)
-        if group["amsgrad"]:
-            mean_square = gradus.maximum(state["max_exp_avg_sq"].clone(), mean_square.clone())
-            state["max_exp_avg_sq"].copy_(mean_square)
-        divisor = mean_square.sqrt() / (1 - beta2**step) ** 0.5 + group["eps"]
-        param.sub_(lr / (1 - beta1**step) * mean / divisor)
+        return beta1, beta2, group["eps"], 1 - beta1**step, (1 - beta2**step) ** 0.5
 
 
 def adam(params, grads, exp_avgs, exp_avg_sqs, max_exp_avg_sqs, state_steps, foreach=None, capturable=False, differentiable=False, fused=None,
          grad_scale=None, found_inf=None, has_complex=False, decoupled_weight_decay=False, *, amsgrad, beta1, beta2, lr, weight_decay, eps, maximize):
-    """The step of :class:`Adam` for lists of parameters, gradients and states, which are changed in place."""
+    """Does the step of :class:`Adam` for lists of parameters, gradients and states, which are changed in place."""
     lists = {"exp_avg": exp_avgs, "exp_avg_sq": exp_avg_sqs, "max_exp_avg_sq": max_exp_avg_sqs if amsgrad else [], "step": state_steps}
     group = {"lr": lr, "betas": (beta1, beta2), "eps": eps, "weight_decay": weight_decay, "amsgrad": amsgrad, "maximize": maximize,
              "decoupled_weight_decay": decoupled_weight_decay}

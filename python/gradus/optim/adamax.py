@@ -3,7 +3,7 @@ from __future__ import annotations
 
 import gradus
 from gradus._C import _adamax_step
-from gradus.optim._group_step import GroupStep, check_at_least_zero, check_betas, check_lr, step_of_lists, zeros_of
+from gradus.optim._group_step import GroupStep, check_at_least_zero, check_betas, check_lr, step_of_lists
 
 __all__ = ["Adamax", "adamax"]
 
@@ -18,7 +18,7 @@ class Adamax(GroupStep):
         eps (float): see above.
         weight_decay (float): this times the parameter is added to its gradient.
         foreach (bool, optional): accepted; every step is one call of C.
-        maximize (bool): climbs instead of descending.
+        maximize (bool): maximizes the objective.
         differentiable, capturable (bool): only False.
 
     Raises ValueError for values out of range.
@@ -44,25 +44,18 @@ class Adamax(GroupStep):
         super().__init__(params, {"lr": lr, "betas": betas, "eps": eps, "weight_decay": weight_decay, "foreach": foreach,
                                   "maximize": maximize, "differentiable": differentiable, "capturable": capturable})
 
-    def _start(self, param, state, group):
-        state["exp_avg"] = zeros_of(param)
-        state["exp_inf"] = zeros_of(param)
-
     @staticmethod
     def _numbers(group):
         return group["lr"], *group["betas"], group["eps"], group["weight_decay"], group["maximize"]
 
-    def _update(self, param, grad, state, group, lr, step):
-        beta1, beta2 = group["betas"]
-        mean = state["exp_avg"].lerp_(grad, 1 - beta1).clone()
-        largest = gradus.maximum(state["exp_inf"] * beta2, grad.abs() + group["eps"])
-        state["exp_inf"].copy_(largest)
-        param.sub_(lr / (1 - beta1**step) * mean / largest)
+    @staticmethod
+    def _recorded_numbers(group, state, step):
+        return *group["betas"], group["eps"], 1 - group["betas"][0] ** step
 
 
 def adamax(params, grads, exp_avgs, exp_infs, state_steps, foreach=None, maximize=False, differentiable=False, capturable=False, has_complex=False, *,
            eps, beta1, beta2, lr, weight_decay):
-    """The step of :class:`Adamax` for lists of parameters, gradients and states, which are changed in place."""
+    """Does the step of :class:`Adamax` for lists of parameters, gradients and states, which are changed in place."""
     lists = {"exp_avg": exp_avgs, "exp_inf": exp_infs, "step": state_steps}
     group = {"lr": lr, "betas": (beta1, beta2), "eps": eps, "weight_decay": weight_decay, "maximize": maximize}
     step_of_lists(Adamax, params, grads, lists, group, differentiable=differentiable)

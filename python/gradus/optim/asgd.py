@@ -3,7 +3,7 @@ from __future__ import annotations
 
 import gradus
 from gradus._C import _asgd_step
-from gradus.optim._group_step import GroupStep, check_at_least_zero, check_lr, step_of_lists, zeros_of
+from gradus.optim._group_step import GroupStep, check_at_least_zero, check_lr, step_of_lists
 from gradus.optim._options import number, scalar_dtype
 
 __all__ = ["ASGD", "asgd"]
@@ -20,7 +20,7 @@ class ASGD(GroupStep):
         t0 (float): the step from which on the mean is taken.
         weight_decay (float): this times the parameter is added to its gradient.
         foreach (bool, optional): accepted; every step is one call of C.
-        maximize (bool): climbs instead of descending.
+        maximize (bool): maximizes the objective.
         differentiable (bool): records the step, so that gradients flow through it.
         capturable (bool): accepted, of no effect.
 
@@ -48,23 +48,25 @@ class ASGD(GroupStep):
     def _start(self, param, state, group):
         state["eta"] = gradus.tensor(float(number(group["lr"])), dtype=scalar_dtype())
         state["mu"] = gradus.tensor(1.0, dtype=scalar_dtype())
-        state["ax"] = zeros_of(param)
+        super()._start(param, state, group)
 
     @staticmethod
     def _numbers(group):
         return group["lr"], group["lambd"], group["alpha"], group["t0"], group["weight_decay"], group["maximize"]
 
-    def _update(self, param, grad, state, group, lr, step):
-        eta, mu = state["eta"].item(), state["mu"].item()
-        param.mul_(1 - group["lambd"] * eta).sub_(eta * grad)
-        state["ax"].add_((param - state["ax"]) * mu) if mu != 1 else state["ax"].copy_(param)
-        state["eta"].fill_(number(lr) / (1 + group["lambd"] * number(lr) * step) ** group["alpha"])
+    @staticmethod
+    def _recorded_numbers(group, state, step):
+        return group["lambd"], state["eta"].item(), state["mu"].item()
+
+    def _after_recorded(self, group, state, step):
+        lr = number(group["lr"])
+        state["eta"].fill_(lr / (1 + group["lambd"] * lr * step) ** group["alpha"])
         state["mu"].fill_(1 / max(1, step - group["t0"]))
 
 
 def asgd(params, grads, axs, mus, etas, state_steps, foreach=None, maximize=False, differentiable=False, capturable=False, has_complex=False, *,
          lambd, lr, t0, alpha, weight_decay):
-    """The step of :class:`ASGD` for lists of parameters, gradients and states, which are changed in place."""
+    """Does the step of :class:`ASGD` for lists of parameters, gradients and states, which are changed in place."""
     lists = {"ax": axs, "eta": etas, "mu": mus, "step": state_steps}
     group = {"lr": lr, "lambd": lambd, "alpha": alpha, "t0": t0, "weight_decay": weight_decay, "maximize": maximize}
     step_of_lists(ASGD, params, grads, lists, group, differentiable=differentiable)

@@ -25,7 +25,7 @@ class _Point:
 
 
 def _minimum_of_cubic(a, b, bounds=None):
-    """Where the cubic through two points with their slopes is least, inside of the bounds; their middle if it has no minimum."""
+    """Returns the minimum of the cubic through two points with their slopes, inside of the bounds; their middle if it has no minimum."""
     least, greatest = bounds or sorted((a.t, b.t))
     if b.t < a.t:
         a, b = b, a
@@ -55,7 +55,7 @@ def _bracket(evaluate, start, t, most):
 
 
 def _away_from_ends(t, points, stuck):
-    """A step inside of the bracket: one near an end is accepted once, and then moved by a tenth of the bracket. Returns it, and whether it is near."""
+    """Returns a step inside of the bracket: one near an end is accepted once, and then moved by a tenth of the bracket. Returns it, and whether it is near."""
     least, greatest = sorted(point.t for point in points)
     margin = 0.1 * (greatest - least)
     if min(greatest - t, t - least) >= margin:
@@ -66,10 +66,10 @@ def _away_from_ends(t, points, stuck):
 
 
 def _strong_wolfe(evaluate, start, t, longest, most, tolerance_change=1e-9):
-    """A point that fulfils the strong Wolfe conditions, or the best found; and how often the loss was computed."""
+    """Returns a point that fulfils the strong Wolfe conditions, or the best found; and how often the loss was computed."""
     points, taken = _bracket(evaluate, start, t, most)
     evaluations, stuck, done = taken + 1, False, len(points) == 1
-    points.sort(key=lambda point: point.loss)  # The better first.
+    points.sort(key=lambda point: point.loss)  # The better point comes first.
     while not done and taken < most and abs(points[1].t - points[0].t) * longest >= tolerance_change:
         t, stuck = _away_from_ends(_minimum_of_cubic(*points), points, stuck)
         point = evaluate(t)
@@ -132,7 +132,7 @@ class LBFGS(Optimizer):
         return self.param_groups[0]["params"]
 
     def _gradient(self):
-        """The gradients of all parameters as one vector; complex ones as pairs."""
+        """Returns the gradients of all parameters as one vector; complex ones as pairs."""
         grads = [gradus.zeros_like(param) if param.grad is None else param.grad for param in self._params]
         return gradus.cat([(gradus.view_as_real(grad.resolve_conj()) if grad.is_complex() else grad).reshape(-1) for grad in grads])
 
@@ -142,7 +142,7 @@ class LBFGS(Optimizer):
             param.add_(change.view_as(param), alpha=t)
 
     def _evaluator(self, closure, direction):
-        """A function of a step along the direction, which gives the point there and leaves the parameters as they are."""
+        """Returns a function of a step along the direction, which gives the point there and leaves the parameters as they are."""
         origin = [param.clone() for param in self._params]
 
         def evaluate(t):

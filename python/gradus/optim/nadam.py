@@ -3,7 +3,7 @@ from __future__ import annotations
 
 import gradus
 from gradus._C import _nadam_step
-from gradus.optim._group_step import GroupStep, check_at_least_zero, check_betas, check_lr, step_of_lists, zeros_of
+from gradus.optim._group_step import GroupStep, check_at_least_zero, check_betas, check_lr, step_of_lists
 from gradus.optim._options import scalar_dtype
 
 __all__ = ["NAdam", "nadam"]
@@ -24,7 +24,7 @@ class NAdam(GroupStep):
         momentum_decay (float): see above.
         decoupled_weight_decay (bool): multiplies the parameter by ``1 - lr * weight_decay`` instead.
         foreach (bool, optional): accepted; every step is one call of C.
-        maximize (bool): climbs instead of descending.
+        maximize (bool): maximizes the objective.
         capturable (bool): accepted, of no effect.
         differentiable (bool): records the step, so that gradients flow through it.
 
@@ -56,29 +56,23 @@ class NAdam(GroupStep):
 
     def _start(self, param, state, group):
         state["mu_product"] = gradus.tensor(1.0, dtype=scalar_dtype())
-        state["exp_avg"] = zeros_of(param)
-        state["exp_avg_sq"] = zeros_of(param)
+        super()._start(param, state, group)
 
     @staticmethod
     def _numbers(group):
         return (group["lr"], *group["betas"], group["eps"], group["weight_decay"], group["momentum_decay"], group["maximize"],
                 group["decoupled_weight_decay"])
 
-    def _update(self, param, grad, state, group, lr, step):
+    @staticmethod
+    def _recorded_numbers(group, state, step):
         beta1, beta2 = group["betas"]
         mu, mu_next = (beta1 * (1.0 - 0.5 * 0.96 ** (t * group["momentum_decay"])) for t in (step, step + 1))
-        state["mu_product"] *= mu
-        product = state["mu_product"].item()
-        mean = state["exp_avg"].lerp_(grad, 1 - beta1).clone()
-        mean_square = state["exp_avg_sq"].mul_(beta2).addcmul_(grad, grad, value=1 - beta2)
-        divisor = (mean_square / (1 - beta2**step)).sqrt() + group["eps"]
-        param.sub_(lr * (1.0 - mu) / (1.0 - product) * grad / divisor)
-        param.sub_(lr * mu_next / (1.0 - product * mu_next) * mean / divisor)
+        return beta1, beta2, group["eps"], 1 - beta2**step, mu, mu_next, state["mu_product"].mul_(mu).item()
 
 
 def nadam(params, grads, exp_avgs, exp_avg_sqs, mu_products, state_steps, decoupled_weight_decay=False, foreach=None, capturable=False,
           differentiable=False, has_complex=False, maximize=False, *, beta1, beta2, lr, weight_decay, momentum_decay, eps):
-    """The step of :class:`NAdam` for lists of parameters, gradients and states, which are changed in place."""
+    """Does the step of :class:`NAdam` for lists of parameters, gradients and states, which are changed in place."""
     lists = {"exp_avg": exp_avgs, "exp_avg_sq": exp_avg_sqs, "mu_product": mu_products, "step": state_steps}
     group = {"lr": lr, "betas": (beta1, beta2), "eps": eps, "weight_decay": weight_decay, "momentum_decay": momentum_decay, "maximize": maximize,
              "decoupled_weight_decay": decoupled_weight_decay}

@@ -54,7 +54,7 @@ def _type_name(value):
 
 
 def _with_hooks(step):
-    """The step of a class, with the hooks around it. A step that is called by the step of a subclass runs without: once is enough."""
+    """Wraps the step of a class in the hooks. A step that is called by the step of a subclass runs without: once is enough."""
 
     @functools.wraps(step)
     def hooked_step(self, *args, **kwargs):
@@ -163,7 +163,7 @@ class Optimizer:
         return _register(self._optimizer_load_state_dict_post_hooks, hook, prepend)
 
     def state_dict(self):
-        """The state and the groups as plain containers, with numbers in place of parameters; PyTorch's optimizers load it.
+        """Returns the state and the groups as dictionaries and lists, with numbers in place of parameters; PyTorch's optimizers load it.
 
         >>> import gradus
         >>> w = gradus.ones(1, requires_grad=True)
@@ -308,7 +308,7 @@ def swap_in_optimizer_params_and_state(optimizer, swapin_parameters, swapin_opti
 
 
 def _params_and_names(params):
-    """The tensors and the names of a group, as lists; either each has a name or none has."""
+    """Returns the tensors and the names of a group, as lists; either each has a name or none has."""
     if isinstance(params, gradus.Tensor):
         return [params], []
     if isinstance(params, set):
@@ -322,7 +322,7 @@ def _params_and_names(params):
 
 
 def _cast_state(param, value, key=None):
-    """A copy of the containers of a parameter's state, with the tensors as the parameter needs them."""
+    """Returns a copy of the containers of a parameter's state, with the tensors as the parameter needs them."""
     if isinstance(value, gradus.Tensor):
         if key == "step":
             return value if value.dtype == gradus.float32 else value.to(dtype=gradus.float32)

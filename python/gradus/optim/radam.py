@@ -1,9 +1,9 @@
-"""RAdam: Adam that waits for its mean square to mean something."""
+"""RAdam: Adam that divides by the root of the mean square only from the step on in which its variance is known well enough."""
 from __future__ import annotations
 
 import gradus
 from gradus._C import _radam_step
-from gradus.optim._group_step import GroupStep, check_at_least_zero, check_betas, check_lr, step_of_lists, zeros_of
+from gradus.optim._group_step import GroupStep, check_at_least_zero, check_betas, check_lr, step_of_lists
 
 __all__ = ["RAdam", "radam"]
 
@@ -22,7 +22,7 @@ class RAdam(GroupStep):
         weight_decay (float): this times the parameter is added to its gradient.
         decoupled_weight_decay (bool): multiplies the parameter by ``1 - lr * weight_decay`` instead.
         foreach (bool, optional): accepted; every step is one call of C.
-        maximize (bool): climbs instead of descending.
+        maximize (bool): maximizes the objective.
         capturable (bool): accepted, of no effect.
         differentiable (bool): records the step, so that gradients flow through it.
 
@@ -51,30 +51,22 @@ class RAdam(GroupStep):
                                   "foreach": foreach, "capturable": capturable, "decoupled_weight_decay": decoupled_weight_decay,
                                   "differentiable": differentiable})
 
-    def _start(self, param, state, group):
-        state["exp_avg"] = zeros_of(param)
-        state["exp_avg_sq"] = zeros_of(param)
-
     @staticmethod
     def _numbers(group):
         return (group["lr"], *group["betas"], group["eps"], group["weight_decay"], group["maximize"], group["decoupled_weight_decay"])
 
-    def _update(self, param, grad, state, group, lr, step):
+    @staticmethod
+    def _recorded_numbers(group, state, step):
         beta1, beta2 = group["betas"]
-        update = state["exp_avg"].lerp_(grad, 1 - beta1) / (1 - beta1**step)
-        mean_square = state["exp_avg_sq"].mul_(beta2).addcmul_(grad, grad, value=1 - beta2)
-        correction = 1 - beta2**step
-        rho_inf = 2 / (1 - beta2) - 1
+        correction, rho_inf = 1 - beta2**step, 2 / (1 - beta2) - 1
         rho = rho_inf - 2 * step * beta2**step / correction
-        if rho > 5.0:
-            sureness = ((rho - 4) * (rho - 2) * rho_inf / ((rho_inf - 4) * (rho_inf - 2) * rho)) ** 0.5
-            update = update * (correction**0.5 * sureness) / (mean_square.sqrt() + group["eps"])
-        param.sub_(lr * update)
+        factor = 0.0 if rho <= 5.0 else correction**0.5 * ((rho - 4) * (rho - 2) * rho_inf / ((rho_inf - 4) * (rho_inf - 2) * rho)) ** 0.5
+        return beta1, beta2, group["eps"], 1 - beta1**step, factor
 
 
 def radam(params, grads, exp_avgs, exp_avg_sqs, state_steps, decoupled_weight_decay=False, foreach=None, differentiable=False, capturable=False,
           has_complex=False, maximize=False, *, beta1, beta2, lr, weight_decay, eps):
-    """The step of :class:`RAdam` for lists of parameters, gradients and states, which are changed in place."""
+    """Does the step of :class:`RAdam` for lists of parameters, gradients and states, which are changed in place."""
     lists = {"exp_avg": exp_avgs, "exp_avg_sq": exp_avg_sqs, "step": state_steps}
     group = {"lr": lr, "betas": (beta1, beta2), "eps": eps, "weight_decay": weight_decay, "maximize": maximize,
              "decoupled_weight_decay": decoupled_weight_decay}

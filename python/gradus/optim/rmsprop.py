@@ -3,7 +3,7 @@ from __future__ import annotations
 
 import gradus
 from gradus._C import _rmsprop_step
-from gradus.optim._group_step import GroupStep, check_at_least_zero, check_lr, step_of_lists, zeros_of
+from gradus.optim._group_step import GroupStep, check_at_least_zero, check_lr, step_of_lists
 
 __all__ = ["RMSprop", "rmsprop"]
 
@@ -22,7 +22,7 @@ class RMSprop(GroupStep):
         capturable (bool): accepted, of no effect.
         differentiable (bool): records the step, so that gradients flow through it.
         foreach (bool, optional): accepted; every step is one call of C.
-        maximize (bool): climbs instead of descending.
+        maximize (bool): maximizes the objective.
 
     Raises ValueError for values out of range.
 
@@ -48,32 +48,18 @@ class RMSprop(GroupStep):
                                   "weight_decay": weight_decay, "capturable": capturable, "foreach": foreach, "maximize": maximize,
                                   "differentiable": differentiable})
 
-    def _start(self, param, state, group):
-        state["square_avg"] = zeros_of(param)
-        if group["momentum"] > 0:
-            state["momentum_buffer"] = zeros_of(param)
-        if group["centered"]:
-            state["grad_avg"] = zeros_of(param)
-
     @staticmethod
     def _numbers(group):
         return group["lr"], group["alpha"], group["eps"], group["weight_decay"], group["momentum"], group["maximize"]
 
-    def _update(self, param, grad, state, group, lr, step):
-        alpha = group["alpha"]
-        mean_square = state["square_avg"].mul_(alpha).addcmul_(grad, grad, value=1 - alpha)
-        if group["centered"]:
-            mean = state["grad_avg"].lerp_(grad, 1 - alpha).clone()
-            mean_square = mean_square.addcmul(mean, mean, value=-1)
-        direction = grad / (mean_square.sqrt() + group["eps"])
-        if group["momentum"] > 0:
-            direction = state["momentum_buffer"].mul_(group["momentum"]).add_(direction).clone()
-        param.sub_(lr * direction)
+    @staticmethod
+    def _recorded_numbers(group, state, step):
+        return group["alpha"], group["eps"], group["momentum"]
 
 
 def rmsprop(params, grads, square_avgs, grad_avgs, momentum_buffer_list, state_steps, foreach=None, maximize=False, differentiable=False,
             capturable=False, has_complex=False, *, lr, alpha, eps, weight_decay, momentum, centered):
-    """The step of :class:`RMSprop` for lists of parameters, gradients and states, which are changed in place."""
+    """Does the step of :class:`RMSprop` for lists of parameters, gradients and states, which are changed in place."""
     lists = {"square_avg": square_avgs, "momentum_buffer": momentum_buffer_list if momentum > 0 else [], "grad_avg": grad_avgs if centered else [],
              "step": state_steps}
     group = {"lr": lr, "alpha": alpha, "eps": eps, "weight_decay": weight_decay, "momentum": momentum, "centered": centered, "maximize": maximize}

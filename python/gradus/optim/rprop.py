@@ -20,7 +20,7 @@ class Rprop(GroupStep):
         capturable (bool): accepted, of no effect.
         differentiable (bool): records the step, so that gradients flow through it.
         foreach (bool, optional): accepted; every step is one call of C.
-        maximize (bool): climbs instead of descending.
+        maximize (bool): maximizes the objective.
 
     Raises ValueError for values out of range.
 
@@ -53,19 +53,14 @@ class Rprop(GroupStep):
     def _numbers(group):
         return *group["etas"], *group["step_sizes"], group["maximize"]
 
-    def _update(self, param, grad, state, group, lr, step):
-        shrink, grow = group["etas"]
-        agreement = grad * state["prev"].clone()
-        factor = gradus.ones_like(grad).masked_fill(agreement > 0, grow).masked_fill(agreement < 0, shrink)
-        size = state["step_size"].mul_(factor).clamp_(*group["step_sizes"]).clone()
-        grad = gradus.where(agreement < 0, gradus.zeros_like(grad), grad)
-        param.sub_(grad.sign() * size)
-        state["prev"].copy_(grad)
+    @staticmethod
+    def _recorded_numbers(group, state, step):
+        return *group["etas"], *group["step_sizes"]
 
 
 def rprop(params, grads, prevs, step_sizes, state_steps, foreach=None, capturable=False, maximize=False, differentiable=False, has_complex=False, *,
           step_size_min, step_size_max, etaminus, etaplus):
-    """The step of :class:`Rprop` for lists of parameters, gradients and states, which are changed in place."""
+    """Does the step of :class:`Rprop` for lists of parameters, gradients and states, which are changed in place."""
     lists = {"prev": prevs, "step_size": step_sizes, "step": state_steps}
     group = {"etas": (etaminus, etaplus), "step_sizes": (step_size_min, step_size_max), "maximize": maximize}
     step_of_lists(Rprop, params, grads, lists, group, differentiable=differentiable)

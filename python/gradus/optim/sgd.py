@@ -3,7 +3,7 @@ from __future__ import annotations
 
 import gradus
 from gradus._C import _sgd_step
-from gradus.optim._group_step import StepByGroup, begin_of_lists
+from gradus.optim._group_step import StepByGroup, begin_of_lists, record_step
 from gradus.optim._options import check_step_options, complete, number
 
 __all__ = ["SGD", "sgd"]
@@ -21,7 +21,7 @@ class SGD(StepByGroup):
         dampening (float): how much of the gradient is left out of ``b``.
         weight_decay (float): this times the parameter is added to its gradient.
         nesterov (bool): goes along ``grad + momentum * b`` instead of ``b``.
-        maximize (bool): climbs instead of descending.
+        maximize (bool): maximizes the objective.
         foreach, fused (bool, optional): accepted; every step is one fused call here.
         differentiable (bool): records the step, so that gradients flow through it.
 
@@ -72,23 +72,17 @@ class SGD(StepByGroup):
             states[i]["momentum_buffer"] = buffers[i]
 
     def _record(self, params, grads, group):
-        """The step by its formula, recorded where the caller records."""
+        """Does the step by the operator ``_recorded_step``, which is recorded if the caller records gradients."""
         momentum = group["momentum"]
+        numbers = number(momentum), number(group["dampening"]), group["nesterov"]
         for param, grad in zip(params, grads):
-            if group["maximize"]:
-                grad = -grad
-            if group["weight_decay"] != 0:
-                grad = grad + group["weight_decay"] * param
-            if momentum != 0:
-                buffer = self.state[param].get("momentum_buffer")
-                buffer = grad.detach().clone() if buffer is None else momentum * buffer + (1 - group["dampening"]) * grad
-                self.state[param]["momentum_buffer"] = buffer
-                grad = grad + momentum * buffer if group["nesterov"] else buffer
-            param.sub_(group["lr"] * grad)
+            buffer = self.state[param].get("momentum_buffer") if momentum != 0 else None
+            for made in record_step("sgd", param, grad, [] if buffer is None else [buffer], group, False, numbers):
+                self.state[param]["momentum_buffer"] = made
 
 
 def _step_with_buffers(params, grads, buffers, options):
-    """A step with momentum. A buffer that is None is made; returns the indices of those."""
+    """Does a step with momentum. Creates buffers that are None, and returns their indices."""
     fresh = [i for i, buffer in enumerate(buffers) if buffer is None]
     if not fresh:
         _sgd_step(params, grads, buffers, *options, False)
@@ -104,7 +98,7 @@ def _step_with_buffers(params, grads, buffers, options):
 
 def sgd(params, d_p_list, momentum_buffer_list, has_sparse_grad=False, foreach=None, fused=None, grad_scale=None, found_inf=None, *,
         weight_decay, momentum, lr, dampening, nesterov, maximize):
-    """The step of :class:`SGD` for lists of parameters, gradients and momentum buffers, which are changed in place; a buffer that is None is put there."""
+    """Does the step of :class:`SGD` for lists of parameters, gradients and momentum buffers, which are changed in place; a buffer that is None is put there."""
     if not begin_of_lists(d_p_list, fused, grad_scale, found_inf) or not params:
         return
     options = (number(lr), number(momentum), number(dampening), number(weight_decay), nesterov, maximize)

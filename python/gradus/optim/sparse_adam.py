@@ -16,7 +16,7 @@ class SparseAdam(Optimizer):
         lr (float or Tensor): the learning rate.
         betas (tuple of float): ``(beta1, beta2)``.
         eps (float): added to the divisor.
-        maximize (bool): climbs instead of descending.
+        maximize (bool): maximizes the objective.
 
     Raises ValueError for values out of range and for complex parameters; RuntimeError in a step with dense gradients.
 

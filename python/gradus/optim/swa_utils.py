@@ -6,6 +6,7 @@ import math
 from copy import deepcopy
 
 import gradus
+from gradus import _C
 from gradus.nn import Module
 from gradus.nn.modules.batchnorm import _BatchNorm
 from gradus.optim.lr_scheduler._base import LRScheduler, per_group
@@ -19,22 +20,22 @@ def _check_decay(decay):
 
 
 def get_ema_avg_fn(decay=0.999):
-    """An ``avg_fn`` of :class:`AveragedModel`: ``decay * averaged + (1 - decay) * current``."""
+    """Returns an ``avg_fn`` of :class:`AveragedModel`: ``decay * averaged + (1 - decay) * current``."""
     _check_decay(decay)
 
     @gradus.no_grad()
     def ema_update(ema_param, current_param, num_averaged):
-        return decay * ema_param + (1 - decay) * current_param
+        return _C._averaged_parameter(ema_param, current_param, decay, None)
 
     return ema_update
 
 
 def get_swa_avg_fn():
-    """An ``avg_fn`` of :class:`AveragedModel`: the mean of all models so far."""
+    """Returns an ``avg_fn`` of :class:`AveragedModel`: the mean of all models so far."""
 
     @gradus.no_grad()
     def swa_update(averaged_param, current_param, num_averaged):
-        return averaged_param + (current_param - averaged_param) / (num_averaged + 1)
+        return _C._averaged_parameter(averaged_param, current_param, 0.0, gradus.as_tensor(num_averaged))
 
     return swa_update
 
@@ -44,7 +45,7 @@ def _is_inexact(tensor):
 
 
 def get_ema_multi_avg_fn(decay=0.999):
-    """A ``multi_avg_fn`` of :class:`AveragedModel`: as :func:`get_ema_avg_fn`, for lists of tensors in place."""
+    """Returns a ``multi_avg_fn`` of :class:`AveragedModel`: as :func:`get_ema_avg_fn`, for lists of tensors in place."""
     _check_decay(decay)
 
     @gradus.no_grad()
@@ -53,13 +54,13 @@ def get_ema_multi_avg_fn(decay=0.999):
             if _is_inexact(averaged):
                 averaged.lerp_(current, 1 - decay)
             else:
-                averaged.copy_(averaged * decay + current * (1 - decay))
+                averaged.copy_(_C._averaged_parameter(averaged, current, decay, None))
 
     return ema_update
 
 
 def get_swa_multi_avg_fn():
-    """A ``multi_avg_fn`` of :class:`AveragedModel`: as :func:`get_swa_avg_fn`, for lists of tensors in place."""
+    """Returns a ``multi_avg_fn`` of :class:`AveragedModel`: as :func:`get_swa_avg_fn`, for lists of tensors in place."""
 
     @gradus.no_grad()
     def swa_update(averaged_param_list, current_param_list, num_averaged):
@@ -67,7 +68,7 @@ def get_swa_multi_avg_fn():
             if _is_inexact(averaged):
                 averaged.lerp_(current, (1 / (num_averaged + 1)).to(averaged.dtype) if isinstance(num_averaged, gradus.Tensor) else 1 / (num_averaged + 1))
             else:
-                averaged.add_(((current - averaged) / (num_averaged + 1)).to(averaged.dtype))
+                averaged.copy_(_C._averaged_parameter(averaged, current, 0.0, gradus.as_tensor(num_averaged)))
 
     return swa_update
 
@@ -102,7 +103,7 @@ class AveragedModel(Module):
         self.use_buffers = use_buffers
 
     def forward(self, *args, **kwargs):
-        """The averaged model's."""
+        """Computes the result of the averaged model."""
         return self.module(*args, **kwargs)
 
     def update_parameters(self, model):
@@ -182,7 +183,7 @@ class SWALR(LRScheduler):
         super().__init__(optimizer, last_epoch)
 
     def anneal_func(self, t):
-        """How far the rates have come at the fraction t of the epochs."""
+        """Returns how far the rates have come at the fraction t of the epochs."""
         return (1 - math.cos(math.pi * t)) / 2 if self._anneal_strategy == "cos" else t
 
     def _compute_lr(self):

@@ -1,4 +1,4 @@
-"""assert_close: nested values are taken apart into pairs of leaves, all of them before the first is compared; the first pair that differs is the error."""
+"""assert_close. Nested values are split into pairs of leaves, all before the first comparison; the error names the first pair that differs."""
 from __future__ import annotations
 
 import cmath
@@ -31,7 +31,7 @@ class _Mismatch(Exception):
         self.kind, self.text, self.path = kind, text, path
 
     def error(self, msg):
-        """The exception for the user. msg: its text, or a function that makes it from the generated one; None for that itself."""
+        """Returns the exception for the user. msg: its text, or a function that makes it from the generated one; None for that itself."""
         if isinstance(msg, str):
             return self.kind(msg)
         text = self.text
@@ -61,7 +61,7 @@ class _Options:
 
 
 def default_tolerances(*inputs, dtype_precisions=None):
-    """The larger rtol and atol of the dtypes, which may be given as tensors.
+    """Returns the larger rtol and atol of the dtypes, which may be given as tensors.
 
     >>> default_tolerances(gradus.float32, gradus.float64)
     (1.3e-06, 1e-05)
@@ -111,7 +111,7 @@ def _tensor_text(actual, expected, matches, rtol, atol):
 
 
 def _greatest(differences):
-    """The largest element and its index; the first NaN where there is one."""
+    """Returns the largest element and its index; the first NaN where there is one."""
     value, place = gradus.max(differences.flatten(), 0)
     return value.item(), tuple(int(i) for i in numpy.unravel_index(int(place), differences.shape))
 
@@ -166,7 +166,7 @@ def _tensor_pair(actual, expected, options, path):
         return None
     try:
         actual, expected = (value if isinstance(value, Tensor) else gradus.as_tensor(value) for value in (actual, expected))
-    except Exception:  # PyTorch takes whatever as_tensor refuses for something it cannot compare.
+    except Exception:  # As in PyTorch, values that as_tensor refuses cannot be compared.
         return None
     rtol, atol = options.tolerances(path, actual, expected)
 
@@ -211,7 +211,7 @@ def _compare_values(actual, expected, rtol, atol, equal_nan, path):
 
 
 def _pairs(actual, expected, options, path=()):
-    """The comparisons of all leaves, in order: functions that raise _Mismatch. Raises it where the structures differ."""
+    """Returns the comparisons of all leaves, in order: functions that raise _Mismatch. Raises it where the structures differ."""
     if all(isinstance(value, collections.abc.Sequence) and not isinstance(value, str) for value in (actual, expected)):
         if len(actual) != len(expected):
             raise _Mismatch(AssertionError, f"The length of the sequences mismatch: {len(actual)} != {len(expected)}", path)

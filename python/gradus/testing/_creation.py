@@ -16,7 +16,7 @@ _COMPLEX = {gradus.complex32, gradus.complex64, gradus.complex128}
 
 
 def _limits(dtype):
-    """The least number of a dtype, the end of its range, and the default of low and high."""
+    """Returns the least number of a dtype, the end of its range, and the default of low and high."""
     if dtype is gradus.bool:
         return 0, 2, 0, 2
     if dtype in _INTEGERS:

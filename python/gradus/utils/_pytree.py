@@ -30,7 +30,7 @@ FlattenFn = UnflattenFn = Callable
 
 
 class NodeDef(NamedTuple):
-    """How a container is taken apart: flatten(tree) gives its children and a context, of which unflatten(children, context) makes it again."""
+    """The two functions for a class of containers: flatten(tree) returns its children and a context, and unflatten(children, context) rebuilds it."""
 
     flatten_fn: object
     unflatten_fn: object
@@ -95,7 +95,7 @@ def register_dataclass(cls, *, field_names=None, drop_field_names=None, serializ
 
 
 def _kind(tree, is_leaf):
-    """The key of SUPPORTED_NODES for a container; None for a leaf."""
+    """Returns the key of SUPPORTED_NODES for a container; None for a leaf."""
     kind = type(tree)
     if is_leaf is not None and is_leaf(tree):
         return None
@@ -119,7 +119,7 @@ class TreeSpec:
         return self.type is None
 
     def unflatten(self, leaves):
-        """The tree with these leaves."""
+        """Returns the tree with these leaves."""
         return tree_unflatten(leaves, self)
 
     def __eq__(self, other):
@@ -151,12 +151,12 @@ _LEAF = LeafSpec()
 
 
 def treespec_leaf():
-    """The TreeSpec of a single leaf."""
+    """Returns the TreeSpec of a single leaf."""
     return _LEAF
 
 
 def treespec_tuple(iterable=(), /):
-    """The TreeSpec of a tuple of trees with these. ValueError: one is no TreeSpec."""
+    """Returns the TreeSpec of a tuple of trees with these. ValueError: one is no TreeSpec."""
     children = list(iterable)
     if not all(isinstance(child, TreeSpec) for child in children):
         raise ValueError(f"Expected a tuple of TreeSpec values, got: {children!r}.")
@@ -164,7 +164,7 @@ def treespec_tuple(iterable=(), /):
 
 
 def treespec_dict(mapping=(), /, **kwargs):
-    """The TreeSpec of a dictionary of trees with these. ValueError: one is no TreeSpec."""
+    """Returns the TreeSpec of a dictionary of trees with these. ValueError: one is no TreeSpec."""
     children = dict(mapping, **kwargs)
     if not all(isinstance(child, TreeSpec) for child in children.values()):
         raise ValueError(f"Expected a dictionary of TreeSpec values, got: {children!r}.")
@@ -181,14 +181,14 @@ def _flatten(tree, is_leaf, leaves):
 
 
 def tree_flatten(tree, is_leaf=None):
-    """The leaves, and the TreeSpec to put them together again."""
+    """Returns the leaves, and the TreeSpec to put them together again."""
     leaves = []
     spec = _flatten(tree, is_leaf, leaves)
     return leaves, spec
 
 
 def tree_unflatten(leaves, treespec):
-    """The tree of that shape with these leaves."""
+    """Returns the tree of that shape with these leaves."""
     if not isinstance(treespec, TreeSpec):
         raise TypeError(f"tree_unflatten(leaves, treespec): Expected `treespec` to be instance of TreeSpec but got item of type {type(treespec)}.")
     leaves = list(leaves)
@@ -206,27 +206,27 @@ def _unflatten(leaves, spec):
 
 
 def tree_leaves(tree, is_leaf=None):
-    """The leaves."""
+    """Returns the leaves."""
     return tree_flatten(tree, is_leaf)[0]
 
 
 def arg_tree_leaves(*args, **kwargs):
-    """The leaves of all arguments."""
+    """Returns the leaves of all arguments."""
     return tree_leaves([*args, *kwargs.values()])
 
 
 def tree_iter(tree, is_leaf=None):
-    """The leaves, one after another."""
+    """Returns the leaves, one after another."""
     return iter(tree_leaves(tree, is_leaf))
 
 
 def tree_structure(tree, is_leaf=None):
-    """The TreeSpec."""
+    """Returns the TreeSpec."""
     return tree_flatten(tree, is_leaf)[1]
 
 
 def tree_map(func, tree, *rests, is_leaf=None):
-    """The tree of func(leaf, …), of trees that all have the shape of the first."""
+    """Returns the tree of func(leaf, …), of trees that all have the shape of the first."""
     leaves, spec = tree_flatten(tree, is_leaf)
     others = [_flatten_up_to(spec, rest) for rest in rests]
     return tree_unflatten([func(*args) for args in zip(leaves, *others)], spec)
@@ -239,7 +239,7 @@ def tree_map_(func, tree, *rests, is_leaf=None):
 
 
 def map_only(type_or_types_or_pred, /):
-    """A decorator: the function is called for values of a class, or of which a predicate is true; others come back as they are. TypeError: neither.
+    """Returns a decorator: the function is called for values of a class, or for which a predicate is true; others come back as they are. TypeError: neither.
 
     >>> map_only(int)(lambda x: x + 1)("a")
     'a'
@@ -260,12 +260,12 @@ def map_only(type_or_types_or_pred, /):
 
 
 def tree_map_only(kind, func, tree, is_leaf=None):
-    """The tree with func(leaf) for the leaves of a class."""
+    """Returns the tree with func(leaf) for the leaves of a class."""
     return tree_map(lambda leaf: func(leaf) if isinstance(leaf, kind) else leaf, tree, is_leaf=is_leaf)
 
 
 def _flatten_up_to(spec, tree):
-    """What stands in a tree where the spec has leaves."""
+    """Returns the values of a tree at the places where the spec has leaves."""
     if spec.type is None:
         return [tree]
     kind = _kind(tree, None)
@@ -276,7 +276,7 @@ def _flatten_up_to(spec, tree):
 
 
 def _broadcast_to_and_flatten(tree, treespec, is_leaf=None):
-    """A value for each leaf of the spec: those of a tree whose leaves may stand for whole branches. None where the shapes differ."""
+    """Returns a value for each leaf of the spec: the values of a tree whose leaves count for all leaves of a branch. None where the shapes differ."""
     kind = _kind(tree, is_leaf)
     if kind is None:
         return [tree] * treespec.num_leaves
@@ -288,7 +288,7 @@ def _broadcast_to_and_flatten(tree, treespec, is_leaf=None):
 
 
 def treespec_pprint(treespec):
-    """The tree with * for its leaves."""
+    """Returns the tree with * for its leaves."""
     return repr(tree_unflatten([_Star()] * treespec.num_leaves, treespec))
 
 
@@ -377,7 +377,7 @@ class SequenceKey(NamedTuple):
         return f"[{self.idx!r}]"
 
     def get(self, sequence):
-        """The item."""
+        """Returns the item."""
         return sequence[self.idx]
 
 
@@ -390,7 +390,7 @@ class MappingKey(NamedTuple):
         return f"[{self.key!r}]"
 
     def get(self, mapping):
-        """The value."""
+        """Returns the value."""
         return mapping[self.key]
 
 
@@ -403,12 +403,12 @@ class GetAttrKey(NamedTuple):
         return f".{self.name}"
 
     def get(self, obj):
-        """The attribute."""
+        """Returns the attribute."""
         return getattr(obj, self.name)
 
 
 def keystr(kp):
-    """A path as it would stand in a program.
+    """Returns a path as it would stand in a program.
 
     >>> keystr((MappingKey("a"), SequenceKey(0)))
     "['a'][0]"
@@ -417,7 +417,7 @@ def keystr(kp):
 
 
 def key_get(obj, kp):
-    """What a path leads to."""
+    """Returns the value that a path leads to."""
     for key in kp:
         obj = key.get(obj)
     return obj
@@ -440,7 +440,7 @@ def _with_paths(tree, is_leaf, path):
 
 
 def tree_leaves_with_path(tree, is_leaf=None):
-    """Pairs of a path and a leaf.
+    """Returns pairs of a path and a leaf.
 
     >>> [(keystr(path), leaf) for path, leaf in tree_leaves_with_path({"a": [1, 2]})]
     [("['a'][0]", 1), ("['a'][1]", 2)]
@@ -449,12 +449,12 @@ def tree_leaves_with_path(tree, is_leaf=None):
 
 
 def tree_flatten_with_path(tree, is_leaf=None):
-    """Pairs of a path and a leaf, and the TreeSpec."""
+    """Returns pairs of a path and a leaf, and the TreeSpec."""
     return tree_leaves_with_path(tree, is_leaf), tree_structure(tree, is_leaf)
 
 
 def tree_map_with_path(func, tree, *rests, is_leaf=None):
-    """The tree of func(path, leaf, …), of trees that all have the shape of the first."""
+    """Returns the tree of func(path, leaf, …), of trees that all have the shape of the first."""
     pairs, spec = tree_flatten_with_path(tree, is_leaf)
     others = [_flatten_up_to(spec, rest) for rest in rests]
     return tree_unflatten([func(*pair, *more) for pair, *more in zip(pairs, *others)], spec)

@@ -35,12 +35,12 @@ class DefaultDeviceType:
 
     @staticmethod
     def get_device_type():
-        """What was set, or "cuda"."""
+        """Returns the device type that was set, or "cuda"."""
         return DefaultDeviceType._default_device_type
 
 
 def noop_context_fn():
-    """Two context managers that do nothing: for a first call, and for the second."""
+    """Returns two context managers that do nothing: for a first call, and for the second."""
     return contextlib.nullcontext(), contextlib.nullcontext()
 
 
@@ -73,7 +73,7 @@ def checkpoint(function, *args, use_reentrant=None, context_fn=noop_context_fn, 
     with around_first:
         outputs = function(*inputs, **kwargs)
     tensors = _tensors(outputs)
-    # The graph of this first call is asked for its leaves, and then goes.
+    # The graph of this first call is used to find its leaves, and is then dropped.
     leaves = [leaf for leaf in leaves_of(tensors) if not any(leaf is tensor for tensor in inputs)]
 
     def call_again(*inputs):
@@ -136,7 +136,7 @@ class _Checkpoint(gradus.autograd.Function):
             tensors = ctx.call_again(*sources[:ctx.count])
         outputs = [(tensor, grad) for tensor, grad in zip(tensors, grads) if tensor.requires_grad and grad is not None]
         wanted = [source for source in sources if isinstance(source, gradus.Tensor) and source.requires_grad]
-        # Hooks on leaves are called when what is found here reaches them, once.
+        # Hooks on leaves are called once, when the gradients found here reach the leaves.
         found = iter(_C._grad_unhooked([tensor for tensor, _ in outputs], wanted, [grad for _, grad in outputs])
                      if outputs and wanted else [None] * len(wanted))
         found_for = [next(found) if isinstance(source, gradus.Tensor) and source.requires_grad else None for source in sources]
@@ -144,18 +144,18 @@ class _Checkpoint(gradus.autograd.Function):
 
 
 def _detached(arg):
-    """A tensor as the beginning of a graph of its own; anything else as it is."""
+    """Returns a tensor as the beginning of a graph of its own; anything else as it is."""
     return arg.detach().requires_grad_(arg.requires_grad) if isinstance(arg, gradus.Tensor) else arg
 
 
 def _tensors(outputs):
-    """The tensors of an output, in order."""
+    """Returns the tensors of an output, in order."""
     items = outputs.values() if isinstance(outputs, dict) else outputs if isinstance(outputs, (tuple, list)) else [outputs]
     return [item for item in items if isinstance(item, gradus.Tensor)]
 
 
 def _with_tensors(outputs, tensors):
-    """The output with other tensors in the places of its own."""
+    """Returns the output with other tensors in the places of its own."""
     if isinstance(outputs, dict):
         return {key: _with_tensors(item, tensors) if isinstance(item, gradus.Tensor) else item for key, item in outputs.items()}
     if isinstance(outputs, (tuple, list)):
@@ -168,7 +168,7 @@ def _with_tensors(outputs, tensors):
 
 
 def detach_variable(inputs):
-    """The tensors of a tuple as leaves of a new graph, everything else as it is. RuntimeError: no tuple."""
+    """Returns the tensors of a tuple as leaves of a new graph, everything else as it is. RuntimeError: no tuple."""
     if not isinstance(inputs, tuple):
         raise RuntimeError("Only tuple of tensors is supported. Got Unsupported input type: ", type(inputs).__name__)
     return tuple(map(_detached, inputs))

@@ -1,4 +1,4 @@
 """Settings of deterministic algorithms."""
 
-# Accepted; what gradus.empty gives is not filled.
+# Accepted; results of gradus.empty are not filled.
 fill_uninitialized_memory = True

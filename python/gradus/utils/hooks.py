@@ -1,4 +1,4 @@
-"""What registering a hook gives back."""
+"""The handles that registering a hook returns."""
 import warnings
 import weakref
 
@@ -46,7 +46,7 @@ class RemovableHandle:
         from collections import OrderedDict
 
         hooks, self.id, extra = state
-        # Of a dead dictionary there is nothing to remove: any other stands for it.
+        # Nothing needs to be removed from a dictionary that is gone: an empty one takes its place.
         self._set(OrderedDict() if hooks is None else hooks, extra)
         RemovableHandle.next_id = max(RemovableHandle.next_id, self.id + 1)
 
@@ -58,7 +58,7 @@ class RemovableHandle:
 
 
 def unserializable_hook(f):
-    """The function, marked so that warn_if_has_hooks is silent about it."""
+    """Returns the function, marked so that warn_if_has_hooks is silent about it."""
     f.__torch_unserializable__ = True
     return f
 

@@ -10,49 +10,49 @@ def _passed(tensor, group):
 
 
 def broadcast(tensor, src, group=None):
-    """A copy of the tensor."""
+    """Returns a copy of the tensor."""
     _check_rank(src)
     return _passed(tensor, group)
 
 
 def gather(tensor, dst=0, group=None):
-    """A tuple of a copy of the tensor."""
+    """Returns a tuple of a copy of the tensor."""
     _check_rank(dst)
     return (_passed(tensor, group),)
 
 
 def scatter(tensors, src=0, group=None):
-    """A copy of the only tensor."""
+    """Returns a copy of the only tensor."""
     _check_rank(src)
     return _passed(tensors[0], group)
 
 
 def reduce(tensor, dst, op=ReduceOp.SUM, group=None):
-    """A copy of the tensor."""
+    """Returns a copy of the tensor."""
     _check_rank(dst)
     return _passed(tensor, group)
 
 
 def reduce_scatter(output, input_list, op=ReduceOp.SUM, group=None):
-    """A copy of the only tensor of the list; `output` says its size."""
+    """Returns a copy of the only tensor of the list; `output` says its size."""
     return _passed(input_list[0], group)
 
 
 def all_gather(tensor, group=None):
-    """A tuple of a copy of the tensor."""
+    """Returns a tuple of a copy of the tensor."""
     return (_passed(tensor, group),)
 
 
 def all_to_all(output_tensor_list, input_tensor_list, group=None):
-    """A tuple of a copy of the only tensor; the outputs say its size."""
+    """Returns a tuple of a copy of the only tensor; the outputs say its size."""
     return (_passed(input_tensor_list[0], group),)
 
 
 def all_to_all_single(output, input, output_split_sizes=None, input_split_sizes=None, group=None):
-    """A copy of the input."""
+    """Returns a copy of the input."""
     return _passed(input, group)
 
 
 def all_reduce(tensor, op=ReduceOp.SUM, group=None):
-    """A copy of the tensor."""
+    """Returns a copy of the tensor."""
     return _passed(tensor, group)

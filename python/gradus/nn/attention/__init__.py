@@ -1,4 +1,4 @@
-"""What belongs to scaled_dot_product_attention: which implementation may run, biases with a shape of their own, and attention with functions of the scores.
+"""Companions of scaled_dot_product_attention: choice of the implementation, biases with a special shape, and attention with functions of the scores.
 
 Gradus has one kernel, which serves every backend: a choice is kept, can be asked for in gradus.backends.cuda, and changes no number.
 """

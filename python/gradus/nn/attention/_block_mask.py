@@ -2,15 +2,17 @@
 from __future__ import annotations
 
 import inspect
+import math
 
 import gradus
+from gradus import _C
 
 _BLOCK = 128
 _CHUNK = 1 << 24  # elements of a mask that are evaluated at a time
 
 
 def noop_mask(batch, head, token_q, token_kv):
-    """The mask function that shows every key."""
+    """Returns the mask function that shows every key."""
     return batch.new_ones(size=(), dtype=gradus.bool, device=batch.device)
 
 
@@ -26,7 +28,7 @@ def _check_callable(mask_mods):
 
 
 def and_masks(*mask_mods):
-    """The mask function of keys that all of the functions show."""
+    """Returns the mask function of keys that all of the functions show."""
     _check_callable(mask_mods)
 
     def and_mask(b, h, q_idx, kv_idx):
@@ -38,7 +40,7 @@ def and_masks(*mask_mods):
 
 
 def or_masks(*mask_mods):
-    """The mask function of keys that one of the functions shows."""
+    """Returns the mask function of keys that one of the functions shows."""
     _check_callable(mask_mods)
 
     def or_mask(b, h, q_idx, kv_idx):
@@ -66,7 +68,7 @@ def call_mod(mod, batches, heads, queries, keys, score=None):
 
 
 def create_mask(mod_fn, B, H, Q_LEN, KV_LEN, device=None):
-    """The bool mask (B, H, Q_LEN, KV_LEN) of a mask function (b, h, q, kv), or of a score function, true where the score of 0 stays finite; None counts as 1.
+    """Returns the bool mask (B, H, Q_LEN, KV_LEN) of a mask function (b, h, q, kv), or of a score function, true where the score of 0 stays finite; None counts as 1.
 
     >>> create_mask(lambda b, h, q, kv: q >= kv, None, None, 2, 3)
     tensor([[[[ True, False, False],
@@ -83,7 +85,7 @@ def _mask_rows(mod_fn, batch, heads, first, past, keys, device):
     if given == 4:
         return call_mod(mod_fn, *indices).to(gradus.bool)
     score = call_mod(mod_fn, *indices, score=gradus.zeros(batch, heads, past - first, keys, device=device))
-    return gradus.isneginf(score).logical_not()
+    return score != -math.inf
 
 
 def _positional(function):
@@ -96,20 +98,15 @@ def _ceil_div(a, b):
 
 
 def _ordered(dense):
-    """How many blocks of each row are set, and their columns in front of those that are not."""
+    """Returns how many blocks of each row are set, and their columns in front of those that are not."""
     dense = dense.to(gradus.int32)
     return dense.sum(-1, dtype=gradus.int32), gradus.argsort(dense, dim=-1, descending=True, stable=True).to(gradus.int32)
 
 
-def _dense(counts, indices):
-    """The inverse of _ordered."""
-    places = gradus.arange(indices.shape[-1], dtype=gradus.int32, device=indices.device)
-    return gradus.zeros_like(indices, dtype=gradus.int32).scatter_(-1, indices.to(gradus.int64), (places < counts.unsqueeze(-1)).to(gradus.int32))
-
-
 def create_block_mask(mask_mod, B, H, Q_LEN, KV_LEN, device=None, BLOCK_SIZE=_BLOCK, _compile=False, separate_full_blocks=True, compute_dq_write_order=False,
                       dq_kv_order=True):
-    """The BlockMask of a mask function (b, h, q, kv), true where the query sees the key. B and H: None if the function does not depend on them.
+    """Returns the BlockMask of a mask function (b, h, q, kv), true where the query sees the key. B and H: None if the function does not depend on
+    them.
 
     >>> create_block_mask(lambda b, h, q, kv: q >= kv, None, None, 256, 256).kv_num_blocks.tolist()
     [[[1, 1]]]
@@ -124,9 +121,8 @@ def create_block_mask(mask_mod, B, H, Q_LEN, KV_LEN, device=None, BLOCK_SIZE=_BL
         blocks = pad.view(batch, heads, pad.shape[2] // rows, rows, pad.shape[3] // columns, columns)
         counts.append(blocks.sum(dim=(3, 5)))
     count = gradus.cat(counts, 2)
-    full = count == rows * columns
-    partial = (count > 0) & ~full if separate_full_blocks else count > 0
-    full_blocks = _ordered(full) if separate_full_blocks else (None, None)
+    partial, full = _C._blocks_by_count(count, rows * columns) if separate_full_blocks else (count > 0, None)
+    full_blocks = (None, None) if full is None else _ordered(full)
     return BlockMask.from_kv_blocks(*_ordered(partial), *full_blocks, BLOCK_SIZE=(rows, columns), mask_mod=mask_mod, seq_lengths=(Q_LEN, KV_LEN))
 
 
@@ -157,7 +153,7 @@ class BlockMask:
     @classmethod
     def from_kv_blocks(cls, kv_num_blocks, kv_indices, full_kv_num_blocks=None, full_kv_indices=None, BLOCK_SIZE=_BLOCK, mask_mod=None, seq_lengths=None,
                        compute_q_blocks=True, *, dq_write_order=None, dq_write_order_full=None, dq_kv_order=None):
-        """A BlockMask of what is said by rows; what is said by columns follows. seq_lengths: whole blocks unless given."""
+        """Returns the BlockMask for blocks that are listed by rows; the lists by columns follow. seq_lengths: multiples of the block size unless given."""
         if kv_indices.dim() < 2:
             raise RuntimeError("BlockMask must have at least 2 dimensions")
         if (full_kv_num_blocks is None) != (full_kv_indices is None):
@@ -166,9 +162,9 @@ class BlockMask:
         seq_lengths = (kv_indices.shape[-2] * size[0], kv_indices.shape[-1] * size[1]) if seq_lengths is None else seq_lengths
         by_column = [None] * 4
         if compute_q_blocks:
-            by_column[:2] = _ordered(_dense(kv_num_blocks, kv_indices).transpose(-2, -1))
+            by_column[:2] = _ordered(_C._dense_blocks(kv_num_blocks, kv_indices).transpose(-2, -1))
             if full_kv_num_blocks is not None:
-                by_column[2:] = _ordered(_dense(full_kv_num_blocks, full_kv_indices).transpose(-2, -1))
+                by_column[2:] = _ordered(_C._dense_blocks(full_kv_num_blocks, full_kv_indices).transpose(-2, -1))
         return cls(seq_lengths, kv_num_blocks, kv_indices, full_kv_num_blocks, full_kv_indices, *by_column, BLOCK_SIZE=size,
                    mask_mod=noop_mask if mask_mod is None else mask_mod, dq_write_order=dq_write_order, dq_write_order_full=dq_write_order_full,
                    dq_kv_order=dq_kv_order)
@@ -178,7 +174,7 @@ class BlockMask:
                 self.full_q_indices)
 
     def as_tuple(self, flatten=True):
-        """All that the mask is made of, sizes flattened into it if `flatten`."""
+        """Returns the tensors, sizes and function of the mask; the sizes are single items if `flatten`."""
         sizes, lengths = (self.BLOCK_SIZE, self.seq_lengths) if flatten else ((self.BLOCK_SIZE,), (self.seq_lengths,))
         extra = self.dq_write_order, self.dq_write_order_full, self.dq_kv_order, self.dq_kv_order_spt
         return (*lengths, *self._tensors(), *extra, *sizes, self.mask_mod)
@@ -189,21 +185,20 @@ class BlockMask:
         return (*self.kv_indices.shape[:-2], *self.seq_lengths)
 
     def numel(self):
-        """The number of scores, computed or not."""
+        """Returns the number of scores, computed or not."""
         count = 1
         for size in self.shape:
             count *= size
         return count
 
     def sparsity(self):
-        """The percentage of scores that are not computed; negative where blocks reach over the ends."""
+        """Returns the percentage of scores that are not computed; negative where blocks reach over the ends."""
         blocks = self.kv_num_blocks.sum().item() + (0 if self.full_kv_num_blocks is None else self.full_kv_num_blocks.sum().item())
         return 100 * (1 - blocks * self.BLOCK_SIZE[0] * self.BLOCK_SIZE[1] / self.numel())
 
     def to_dense(self):
-        """1 for each block that is computed: (B, H, rows, columns)."""
-        dense = _dense(self.kv_num_blocks, self.kv_indices)
-        return dense if self.full_kv_num_blocks is None else dense | _dense(self.full_kv_num_blocks, self.full_kv_indices)
+        """Returns 1 for each block that is computed: (B, H, rows, columns)."""
+        return _C._dense_blocks(*self._tensors()[:4])
 
     def __getitem__(self, index):
         index = index if isinstance(index, tuple) else (index,)
@@ -213,23 +208,23 @@ class BlockMask:
                                         compute_q_blocks=self.q_indices is not None)
 
     def _adjust(self, new_q_len, new_kv_len):
-        """The upper left part of the mask, or the mask with nothing beyond its ends."""
+        """Returns the upper left part of the mask, or the mask with nothing beyond its ends."""
         rows, columns = _ceil_div(new_q_len, self.BLOCK_SIZE[0]), _ceil_div(new_kv_len, self.BLOCK_SIZE[1])
 
         def cropped(counts, indices):
-            dense = _dense(counts, indices)[..., :rows, :columns]
+            dense = _C._dense_blocks(counts, indices)[..., :rows, :columns]
             return _ordered(gradus.nn.functional.pad(dense, (0, columns - dense.shape[-1], 0, rows - dense.shape[-2])))
         full = (None, None) if self.full_kv_indices is None else cropped(self.full_kv_num_blocks, self.full_kv_indices)
         return BlockMask.from_kv_blocks(*cropped(self.kv_num_blocks, self.kv_indices), *full, BLOCK_SIZE=self.BLOCK_SIZE, mask_mod=self.mask_mod,
                                         seq_lengths=(new_q_len, new_kv_len), compute_q_blocks=self.q_indices is not None)
 
     def to(self, device):
-        """The mask with its tensors on a device."""
+        """Returns the mask with its tensors on a device."""
         moved = [None if t is None else t.to(device) for t in self._tensors()]
         return BlockMask(self.seq_lengths, *moved, BLOCK_SIZE=self.BLOCK_SIZE, mask_mod=self.mask_mod)
 
     def to_string(self, grid_size=(20, 20), limit=4):
-        """A picture of at most grid_size cells for each of `limit` batches and heads: full, partly computed, or empty. grid_size -1: a cell for each block."""
+        """Returns a picture of at most grid_size cells for each of `limit` batches and heads: full, partly computed, or empty. grid_size -1: a cell for each block."""
         dense = self.to_dense()
         *outer, rows, columns = dense.shape
         height, width = (rows, columns) if grid_size == -1 else (grid_size, grid_size) if isinstance(grid_size, int) else grid_size

@@ -34,7 +34,7 @@ class CausalBias(gradus.Tensor):
             warnings.warn("Lower right causal bias will produce NaNs in the output when seq_len_q > seq_len_kv!", stacklevel=2)
 
     def _materialize(self, device=None):
-        """The bias as a bool tensor, true where a key is seen."""
+        """Returns the bias as a bool tensor, true where a key is seen."""
         offset = self.seq_len_kv - self.seq_len_q if self.variant == CausalVariant.LOWER_RIGHT else 0
         return gradus.ones(self.seq_len_q, self.seq_len_kv, dtype=gradus.bool, device=device).tril(diagonal=offset)
 
@@ -59,7 +59,7 @@ class CausalBias(gradus.Tensor):
 
 
 def causal_upper_left(*size):
-    """The bias (queries, keys) in which query i sees the keys up to i.
+    """Returns the bias (queries, keys) in which query i sees the keys up to i.
 
     >>> causal_upper_left(2, 3)
     tensor([[ True, False, False],
@@ -71,7 +71,7 @@ def causal_upper_left(*size):
 
 
 def causal_lower_right(*size):
-    """The bias (queries, keys) in which the last query sees all keys, and each one before it a key less.
+    """Returns the bias (queries, keys) in which the last query sees all keys, and each one before it a key less.
 
     >>> causal_lower_right(2, 3)
     tensor([[ True,  True, False],

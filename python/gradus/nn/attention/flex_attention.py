@@ -20,14 +20,14 @@ class FlexKernelOptions(dict):
 
 
 class AuxRequest(NamedTuple):
-    """What flex_attention returns besides its output."""
+    """The request for results of flex_attention besides its output."""
 
     lse: bool = False
     max_scores: bool = False
 
 
 class AuxOutput(NamedTuple):
-    """What AuxRequest asked for; None for the rest."""
+    """The results that an AuxRequest asked for; the others are None."""
 
     lse: Optional[Tensor] = None
     max_scores: Optional[Tensor] = None
@@ -70,7 +70,7 @@ class _Parts(NamedTuple):
 
 
 def _slices(columns, size, length):
-    """The keys of some blocks, in order, neighbours together: [(first, past)]."""
+    """Returns the keys of some blocks, in order, neighbours together: [(first, past)]."""
     found = []
     for column in columns:
         first, past = column * size, min((column + 1) * size, length)
@@ -82,13 +82,13 @@ def _slices(columns, size, length):
 
 
 def _chosen(x, slices):
-    """The rows of dimension 2 in the slices: a view where they are neighbours."""
+    """Returns the rows of dimension 2 in the slices: a view where they are neighbours."""
     parts = [x[:, :, first:past] for first, past in slices]
     return parts[0] if len(parts) == 1 else gradus.cat(parts, 2)
 
 
 def _attend(parts, batches, heads, rows, slices):
-    """Output and logsumexp of the queries in `rows` (a slice), of some batches and heads (slices), over the keys in `slices`; masked by mask_mod if that is not None."""
+    """Returns output and logsumexp of the queries in `rows` (a slice), of some batches and heads (slices), over the keys in `slices`; masked by mask_mod if that is not None."""
     query = parts.query[batches, heads, rows]
     if not slices:
         sizes = query.shape[:-1]
@@ -102,12 +102,8 @@ def _attend(parts, batches, heads, rows, slices):
     mask = None if parts.mask_mod is None else call_mod(parts.mask_mod, *indices).to(gradus.bool)
     if parts.score_mod is None:
         return _C.nn._attention(query, key, value, None, mask, None, 0.0, False, parts.scale, query.size(-1) == value.size(-1))
-    score = call_mod(parts.score_mod, *indices, score=((query @ key.transpose(-2, -1)) * parts.scale).to(_lse_dtype(query)))
-    if mask is not None:
-        score = gradus.where(mask, score, -math.inf)
-    lse = score.logsumexp(-1)
-    weights = gradus.exp(score - gradus.where(lse == -math.inf, 0, lse).unsqueeze(-1))
-    return weights.to(value.dtype) @ value, lse
+    score = call_mod(parts.score_mod, *indices, score=_C.nn._attention_scores(query, key, None, None, False, parts.scale).to(_lse_dtype(query)))
+    return _C._attention_of_scores(score, mask, value)
 
 
 def _lse_dtype(query):
@@ -115,7 +111,7 @@ def _lse_dtype(query):
 
 
 def _columns(block_mask):
-    """For each batch and head of the mask, for each row of blocks: (columns that are computed, whether mask_mod must be asked)."""
+    """Returns for each batch and head of the mask, for each row of blocks: (columns that are computed, whether mask_mod must be asked)."""
     dense = block_mask.to_dense().tolist()
     asks = block_mask.kv_num_blocks.tolist()
     return [[[([c for c, there in enumerate(row) if there], ask > 0) for row, ask in zip(rows, counts)] for rows, counts in zip(*head)]
@@ -123,7 +119,7 @@ def _columns(block_mask):
 
 
 def _by_blocks(parts, block_mask):
-    """Output and logsumexp, each row of blocks by itself; for all batches and heads that the mask does not tell apart."""
+    """Returns the output and logsumexp. Each row of blocks is computed separately, at once for batches and heads that share their mask."""
     rows, columns = block_mask.BLOCK_SIZE
     length, keys = block_mask.seq_lengths
     plan = _columns(block_mask)
@@ -141,7 +137,7 @@ def _by_blocks(parts, block_mask):
 
 
 def _by_rows(parts):
-    """Output and logsumexp without a BlockMask."""
+    """Returns output and logsumexp without a BlockMask."""
     every = slice(None)
     if parts.score_mod is None:
         return _attend(parts, every, every, every, [(0, parts.key.size(2))])
@@ -150,7 +146,7 @@ def _by_rows(parts):
 
 
 def flex_attention(query, key, value, score_mod=None, block_mask=None, scale=None, enable_gqa=False, return_lse=False, kernel_options=None, *, return_aux=None):
-    """Attention of (B, Hq, L, E) to keys (B, Hkv, S, E) and values (B, Hkv, S, Ev): softmax(score_mod(query @ key^T * scale)) @ value over the keys that are seen.
+    """Returns attention of (B, Hq, L, E) to keys (B, Hkv, S, E) and values (B, Hkv, S, Ev): softmax(score_mod(query @ key^T * scale)) @ value over the keys that are seen.
 
     score_mod(score, b, h, q, kv) changes a score, and may use tensors that take part in gradients. block_mask: a BlockMask; None: all keys are seen. enable_gqa: Hq is a multiple of
     Hkv. return_lse: the logarithms of the sums of exponentials (B, Hq, L), too; return_aux: an AuxOutput of what an AuxRequest asks for. ValueError: sizes that do not fit.

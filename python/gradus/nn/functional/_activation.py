@@ -17,7 +17,7 @@ def _implicit_dim(name, ndim, stacklevel):
 
 
 def softmax(input, dim=None, _stacklevel=3, dtype=None):
-    """exp(input), divided by its sum along dim. dtype: converted to before.
+    """Returns exp(input), divided by its sum along dim. dtype: converted to before.
 
     >>> F.softmax(gradus.zeros(4), dim=0).tolist()
     [0.25, 0.25, 0.25, 0.25]
@@ -28,21 +28,21 @@ def softmax(input, dim=None, _stacklevel=3, dtype=None):
 
 
 def softmin(input, dim=None, _stacklevel=3, dtype=None):
-    """softmax of -input."""
+    """Returns softmax of -input."""
     if dim is None:
         dim = _implicit_dim("softmin", input.dim(), _stacklevel)
     return _nn.softmin(input, dim, dtype=dtype)
 
 
 def log_softmax(input, dim=None, _stacklevel=3, dtype=None):
-    """The logarithm of softmax, accurate where softmax is near 0. dtype: converted to before."""
+    """Returns the logarithm of softmax, accurate where softmax is near 0. dtype: converted to before."""
     if dim is None:
         dim = _implicit_dim("log_softmax", input.dim(), _stacklevel)
     return input.log_softmax(dim) if dtype is None else input.log_softmax(dim, dtype=dtype)
 
 
 def gumbel_softmax(logits, tau=1, hard=False, eps=1e-10, dim=-1):
-    """softmax((logits + Gumbel noise) / tau) along dim: a sample that can be differentiated.
+    """Returns softmax((logits + Gumbel noise) / tau) along dim: a sample that can be differentiated.
 
     hard: the result is the one-hot vector of the largest, with the gradient of the soft sample. eps is not used.
     """

@@ -1,4 +1,4 @@
-"""What functions that are written in Python refuse before they compute, in the words of those that are operators."""
+"""Checks of arguments for functions that are written in Python, with the error texts of operators."""
 from __future__ import annotations
 
 import numbers

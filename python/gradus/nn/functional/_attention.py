@@ -13,7 +13,7 @@ _nn = _C.nn
 
 
 def _canonical_mask(mask, mask_name, other_type, other_name, target_type, check_other=True):
-    """A mask of numbers that are added: -inf where a bool mask is true. UserWarning: its dtype is not that of the other mask."""
+    """Returns a mask of numbers that are added: -inf where a bool mask is true. UserWarning: its dtype is not that of the other mask."""
     if mask is None:
         return None
     floating = mask.is_floating_point()
@@ -48,7 +48,7 @@ def _check_shapes(query, key, value, key_padding_mask, attn_mask, num_heads):
 
 
 def _projected(query, key, value, weights, bias):
-    """The three projections; those of one tensor by one product. weights: one matrix of three blocks of rows, or three matrices."""
+    """Returns the three projections; those of one tensor by one product. weights: one matrix of three blocks of rows, or three matrices."""
     if len(weights) == 1:
         weight, = weights
         if query is key and key is value:
@@ -64,14 +64,14 @@ def _projected(query, key, value, weights, bias):
 
 
 def _one_more(x, last, dim):
-    """x with one more place along the sequence: `last`, broadcast to the other sizes."""
+    """Returns x with one more place along the sequence: `last`, broadcast to the other sizes."""
     sizes = list(x.shape)
     sizes[dim] = 1
     return gradus.cat([x, last.expand(sizes)], dim)
 
 
 def _joined_mask(attn_mask, key_padding_mask, batch, heads, rows, given, keys):
-    """What is added to the scores (batch, heads, rows, keys), or None; keys beyond those given are seen by all."""
+    """Returns the mask that is added to the scores (batch, heads, rows, keys), or None. Added keys are visible to all queries."""
     if attn_mask is not None:
         wanted = (rows, given) if attn_mask.dim() == 2 else (batch * heads, rows, given)
         if tuple(attn_mask.shape) != wanted:
@@ -90,17 +90,14 @@ def _joined_mask(attn_mask, key_padding_mask, batch, heads, rows, given, keys):
 
 
 def _attend(q, k, v, mask, dropout_p, is_causal, need_weights):
-    """Output and weights (None unless they are needed) of heads (batch, heads, length, width)."""
+    """Returns output and weights (None unless they are needed) of heads (batch, heads, length, width)."""
     if not need_weights:
         return _nn.scaled_dot_product_attention(q, k, v, mask, dropout_p, is_causal), None
-    scores = (q * math.sqrt(1.0 / q.size(-1))) @ k.transpose(-2, -1)
-    weights = (scores if mask is None else scores + mask).softmax(-1)
-    weights = _nn.dropout(weights, dropout_p) if dropout_p > 0.0 else weights
-    return weights @ v, weights
+    return _C._attention_of_heads(q, k, v, mask, dropout_p, math.sqrt(1.0 / q.size(-1)))
 
 
 def _static(x, batch, heads, width, name):
-    """A key or value that is given as (batch * heads, length, width)."""
+    """Returns a key or value that is given as (batch * heads, length, width)."""
     if x.size(0) != batch * heads:
         raise AssertionError(f"expecting {name}.size(0) of {batch * heads}, but got {x.size(0)}")
     if x.size(2) != width:
@@ -180,7 +177,7 @@ def multi_head_attention_forward(query, key, value, embed_dim_to_check, num_head
                                  out_proj_weight, out_proj_bias, training=True, key_padding_mask=None, need_weights=True, attn_mask=None,
                                  use_separate_proj_weight=False, q_proj_weight=None, k_proj_weight=None, v_proj_weight=None, static_k=None, static_v=None,
                                  average_attn_weights=True, is_causal=False):
-    """What nn.MultiheadAttention computes with its parameters: query (L, N, E), key (S, N, kdim), value (S, N, vdim) give (L, N, E), and the weights or None.
+    """Returns the computation of nn.MultiheadAttention with the given parameters: query (L, N, E), key (S, N, kdim), value (S, N, vdim) give (L, N, E), and the weights or None.
 
     in_proj_weight: (3 E, E), or with use_separate_proj_weight the three matrices; bias_k, bias_v: one more key and value; static_k, static_v: (N num_heads, S, E / num_heads)
     in place of projections. Masks are those of nn.MultiheadAttention. AssertionError, RuntimeError: sizes that do not fit.

@@ -44,7 +44,7 @@ _MODES = {"sum": 0, "mean": 1, "max": 2}
 
 def embedding_bag(input, weight, offsets=None, max_norm=None, norm_type=2, scale_grad_by_freq=False, mode="mean", sparse=False, per_sample_weights=None,
                   include_last_offset=False, padding_idx=None):
-    """The sum, mean or max of rows of weight for each bag of indices: (bags, columns).
+    """Returns the sum, mean or max of rows of weight for each bag of indices: (bags, columns).
 
     input (B, N): a bag in each row. input (N): bag b is input[offsets[b]:offsets[b + 1]]; the last one ends where the input ends or, with
     include_last_offset, at the last offset. per_sample_weights: factors of the rows of a sum. padding_idx: an index that does not count. Otherwise

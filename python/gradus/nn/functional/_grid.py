@@ -19,7 +19,7 @@ def _known(align_corners):
 
 
 def grid_sample(input, grid, mode="bilinear", padding_mode="zeros", align_corners=None):
-    """Images (N, C, H, W), or (N, C, D, H, W), at the points of grids (N, …, 2), or (N, …, 3): x, y and z from -1 to 1, which are the ends of the image, or with
+    """Returns images (N, C, H, W), or (N, C, D, H, W), at the points of grids (N, …, 2), or (N, …, 3): x, y and z from -1 to 1, which are the ends of the image, or with
     align_corners the middles of its first and last elements. mode: "bilinear", "nearest" or "bicubic". padding_mode, outside of the image: "zeros", "border" or
     "reflection".
 
@@ -34,7 +34,7 @@ def grid_sample(input, grid, mode="bilinear", padding_mode="zeros", align_corner
 
 
 def affine_grid(theta, size, align_corners=None):
-    """The grid, for grid_sample, that affine maps theta, (N, 2, 3) or (N, 3, 4), make of the elements of images of that size.
+    """Returns the grid, for grid_sample, that affine maps theta, (N, 2, 3) or (N, 3, 4), make of the elements of images of that size.
 
     >>> F.affine_grid(gradus.tensor([[[1.0, 0.0, 0.0], [0.0, 1.0, 0.0]]]), (1, 1, 1, 2), align_corners=False).tolist()
     [[[[-0.5, 0.0], [0.5, 0.0]]]]

@@ -12,7 +12,7 @@ _nn = _C.nn
 
 
 def poisson_nll_loss(input, target, log_input=True, full=False, size_average=None, eps=1e-8, reduce=None, reduction="mean"):
-    """exp(input) - target input, or input - target log(input + eps) where log_input is false, reduced.
+    """Returns exp(input) - target input, or input - target log(input + eps) where log_input is false, reduced.
 
     full: with Stirling's approximation of log(target!) for targets above 1.
     """
@@ -20,7 +20,7 @@ def poisson_nll_loss(input, target, log_input=True, full=False, size_average=Non
 
 
 def gaussian_nll_loss(input, target, var, full=False, eps=1e-6, reduction="mean"):
-    """(log(var) + (input - target)^2 / var) / 2, reduced; var counts as eps at least and gets no gradient from that.
+    """Returns (log(var) + (input - target)^2 / var) / 2, reduced; var counts as eps at least and gets no gradient from that.
 
     var: a number, or a tensor of input's shape, of that shape without the last dimension, or with one of size 1. full: with the constant
     log(2 pi) / 2. ValueError: var is negative or of another shape.

@@ -8,7 +8,7 @@ import warnings
 
 from gradus import _C
 
-from ._reduction import checked_reduction, named_reduction, reduced
+from ._reduction import checked_reduction, named_reduction
 
 __all__ = ["binary_cross_entropy", "binary_cross_entropy_with_logits", "cross_entropy", "huber_loss", "kl_div", "l1_loss", "linear_cross_entropy", "mse_loss",
            "nll_loss", "smooth_l1_loss"]
@@ -22,19 +22,8 @@ def _warn_of_broadcast(input, target):
                       "incorrect results due to broadcasting. Please ensure they have the same size.", stacklevel=3)
 
 
-def _weighted(loss, input, weight):
-    if weight.size() != input.size():
-        raise ValueError("Weights and input must have the same size.")
-    return loss * weight
-
-
-def _checked_weighted_reduction(reduction):
-    if reduction not in ("none", "mean", "sum"):
-        raise ValueError(f"Invalid reduction mode: {reduction}. Expected one of 'none', 'mean', 'sum'.")
-
-
 def mse_loss(input, target, size_average=None, reduce=None, reduction="mean", weight=None):
-    """(input - target)^2, reduced. weight: factors of the same shape; the mean is then the weighted one.
+    """Returns (input - target)^2, reduced. weight: factors of the same shape; the mean is then the weighted one.
 
     >>> F.mse_loss(gradus.tensor([1., 2.]), gradus.tensor([1., 4.])).item()
     2.0
@@ -43,45 +32,37 @@ def mse_loss(input, target, size_average=None, reduce=None, reduction="mean", we
     reduction = named_reduction(size_average, reduce, reduction)
     if weight is None:
         return _nn.mse_loss(input, target, reduction)
-    return _weighted_mean(_nn.mse_loss, input, target, reduction, weight)
+    return _C._weighted_loss(input, target, weight, "mse", reduction, 0.0)
 
 
 def l1_loss(input, target, size_average=None, reduce=None, reduction="mean", weight=None):
-    """|input - target|, reduced. weight: factors of the same shape; the mean is then the weighted one."""
+    """Returns |input - target|, reduced. weight: factors of the same shape; the mean is then the weighted one."""
     _warn_of_broadcast(input, target)
     reduction = named_reduction(size_average, reduce, reduction)
     if weight is None:
         return _nn.l1_loss(input, target, reduction)
-    return _weighted_mean(_nn.l1_loss, input, target, reduction, weight)
-
-
-def _weighted_mean(operator, input, target, reduction, weight):
-    loss = _weighted(operator(input, target, "none"), input, weight)
-    _checked_weighted_reduction(reduction)
-    return loss.sum() / weight.sum() if reduction == "mean" else reduced(loss, reduction)
+    return _C._weighted_loss(input, target, weight, "l1", reduction, 0.0)
 
 
 def smooth_l1_loss(input, target, size_average=None, reduce=None, reduction="mean", beta=1.0):
-    """d^2 / (2 beta) where d = |input - target| is below beta, d - beta / 2 elsewhere, reduced. RuntimeError: beta is negative."""
+    """Returns d^2 / (2 beta) where d = |input - target| is below beta, d - beta / 2 elsewhere, reduced. RuntimeError: beta is negative."""
     _warn_of_broadcast(input, target)
     return _nn.smooth_l1_loss(input, target, named_reduction(size_average, reduce, reduction), beta)
 
 
 def huber_loss(input, target, reduction="mean", delta=1.0, weight=None):
-    """d^2 / 2 where d = |input - target| is at most delta, delta (d - delta / 2) elsewhere, reduced. RuntimeError: delta is not positive.
+    """Returns d^2 / 2 where d = |input - target| is at most delta, delta (d - delta / 2) elsewhere, reduced. RuntimeError: delta is not positive.
 
     weight: factors of the same shape.
     """
     _warn_of_broadcast(input, target)
     if weight is None:
         return _nn.huber_loss(input, target, named_reduction(None, None, reduction), delta)
-    loss = _weighted(_nn.huber_loss(input, target, "none", delta), input, weight)
-    _checked_weighted_reduction(reduction)
-    return reduced(loss, reduction)
+    return _C._weighted_loss(input, target, weight, "huber", reduction, delta)
 
 
 def kl_div(input, target, size_average=None, reduce=None, reduction="mean", log_target=False):
-    """target (log(target) - input) for input of logarithms, reduced; with log_target the target is of logarithms too.
+    """Returns target (log(target) - input) for input of logarithms, reduced; with log_target the target is of logarithms too.
 
     "batchmean" is the sum divided by the first size, which is what the divergence is; "mean" divides by the number of elements.
     """
@@ -93,7 +74,7 @@ def kl_div(input, target, size_average=None, reduce=None, reduction="mean", log_
 
 
 def binary_cross_entropy(input, target, weight=None, size_average=None, reduce=None, reduction="mean"):
-    """-(target log(input) + (1 - target) log(1 - input)), with logarithms of at least -100, times weight, reduced.
+    """Returns -(target log(input) + (1 - target) log(1 - input)), with logarithms of at least -100, times weight, reduced.
 
     ValueError: the shapes differ. RuntimeError: input is not in [0, 1].
     """

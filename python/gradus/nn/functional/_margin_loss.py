@@ -1,11 +1,10 @@
 """Losses that are 0 where an answer is right by a margin, and their like for similarities. Reductions as in loss.py."""
 from __future__ import annotations
 
-import gradus
 from gradus import _C
 from gradus._C.nn import pairwise_distance
 
-from ._reduction import checked_reduction, named_reduction, reduced
+from ._reduction import checked_reduction, named_reduction
 
 __all__ = ["cosine_embedding_loss", "hinge_embedding_loss", "margin_ranking_loss", "multi_margin_loss", "multilabel_margin_loss",
            "multilabel_soft_margin_loss", "soft_margin_loss", "triplet_margin_loss", "triplet_margin_with_distance_loss"]
@@ -14,22 +13,22 @@ _nn = _C.nn
 
 
 def margin_ranking_loss(input1, input2, target, margin=0, size_average=None, reduce=None, reduction="mean"):
-    """max(0, -target (input1 - input2) + margin): target is 1 where input1 should be the larger one, -1 where input2 should."""
+    """Returns max(0, -target (input1 - input2) + margin): target is 1 where input1 should be the larger one, -1 where input2 should."""
     return _nn.margin_ranking_loss(input1, input2, target, margin, named_reduction(size_average, reduce, reduction))
 
 
 def hinge_embedding_loss(input, target, margin=1.0, size_average=None, reduce=None, reduction="mean"):
-    """input where target is 1, max(0, margin - input) where it is -1."""
+    """Returns input where target is 1, max(0, margin - input) where it is -1."""
     return _nn.hinge_embedding_loss(input, target, margin, named_reduction(size_average, reduce, reduction))
 
 
 def soft_margin_loss(input, target, size_average=None, reduce=None, reduction="mean"):
-    """log(1 + exp(-target input)), target being 1 or -1."""
+    """Returns log(1 + exp(-target input)), target being 1 or -1."""
     return _nn.soft_margin_loss(input, target, named_reduction(size_average, reduce, reduction))
 
 
 def cosine_embedding_loss(input1, input2, target, margin=0, size_average=None, reduce=None, reduction="mean"):
-    """1 - cos of the angle between input1 and input2 where target is 1, max(0, cos - margin) where it is -1.
+    """Returns 1 - cos of the angle between input1 and input2 where target is 1, max(0, cos - margin) where it is -1.
 
     (N, D), (N, D) and (N), or (D), (D) and (). RuntimeError: other shapes.
     """
@@ -37,12 +36,12 @@ def cosine_embedding_loss(input1, input2, target, margin=0, size_average=None, r
 
 
 def multilabel_soft_margin_loss(input, target, weight=None, size_average=None, reduce=None, reduction="mean"):
-    """-(target log(sigmoid(input)) + (1 - target) log(sigmoid(-input))), times weight, averaged over the classes: (…, C) give (…)."""
+    """Returns -(target log(sigmoid(input)) + (1 - target) log(sigmoid(-input))), times weight, averaged over the classes: (…, C) give (…)."""
     return _nn.multilabel_soft_margin_loss(input, target, weight, named_reduction(size_average, reduce, reduction))
 
 
 def multi_margin_loss(input, target, p=1, margin=1.0, weight=None, size_average=None, reduce=None, reduction="mean"):
-    """max(0, margin - input[t] + input[i])^p, summed over the classes i other than t and divided by C, times weight[t].
+    """Returns max(0, margin - input[t] + input[i])^p, summed over the classes i other than t and divided by C, times weight[t].
 
     input (N, C) or (C), target (N) or () of classes. ValueError: p is neither 1 nor 2.
     """
@@ -50,7 +49,7 @@ def multi_margin_loss(input, target, p=1, margin=1.0, weight=None, size_average=
 
 
 def multilabel_margin_loss(input, target, size_average=None, reduce=None, reduction="mean"):
-    """max(0, 1 - input[t] + input[i]), summed over the classes t that are targets and i that are not, divided by C.
+    """Returns max(0, 1 - input[t] + input[i]), summed over the classes t that are targets and i that are not, divided by C.
 
     input and target (N, C) or (C); target lists classes, up to the first -1.
     """
@@ -58,7 +57,7 @@ def multilabel_margin_loss(input, target, size_average=None, reduce=None, reduct
 
 
 def triplet_margin_loss(anchor, positive, negative, margin=1.0, p=2, eps=1e-6, swap=False, size_average=None, reduce=None, reduction="mean"):
-    """max(0, margin + |anchor - positive| - |anchor - negative|), in p-norms along the last dimension.
+    """Returns max(0, margin + |anchor - positive| - |anchor - negative|), in p-norms along the last dimension.
 
     swap: the distance of positive and negative counts for the second one where it is smaller. ValueError: margin is not positive.
     """
@@ -79,6 +78,4 @@ def triplet_margin_with_distance_loss(anchor, positive, negative, *, distance_fu
                            f"{anchor.dim()}D, positive {positive.dim()}D, and negative {negative.dim()}D inputs")
     distance = pairwise_distance if distance_function is None else distance_function
     near, far = distance(anchor, positive), distance(anchor, negative)
-    if swap:
-        far = gradus.minimum(far, distance(positive, negative))
-    return reduced((margin + near - far).clamp_min(0), reduction)
+    return _C._triplet_margin(near, far, distance(positive, negative) if swap else None, margin, reduction)

@@ -17,7 +17,7 @@ def _check_eps(name, eps, training):
 
 
 def batch_norm(input, running_mean, running_var, weight=None, bias=None, training=False, momentum=0.1, eps=1e-5):
-    """(input - mean) / sqrt(variance + eps) * weight + bias for each channel, dimension 1, with the input's statistics when training.
+    """Returns (input - mean) / sqrt(variance + eps) * weight + bias for each channel, dimension 1, with the input's statistics when training.
 
     running_mean and running_var are written to when training, and are the statistics otherwise. ValueError: training on one value per channel, or an eps that is
     negative, in training 0.
@@ -36,7 +36,8 @@ def instance_norm(input, running_mean=None, running_var=None, weight=None, bias=
 
 
 def group_norm(input, num_groups, weight=None, bias=None, eps=1e-5):
-    """The channels, dimension 1, in num_groups groups of neighbours: each normalized with all that is in it, then * weight + bias per channel.
+    """Returns the channels, dimension 1, in num_groups groups of neighbours: each normalized with all that is in it, then * weight + bias per
+    channel.
 
     ValueError: groups of one element.
     """

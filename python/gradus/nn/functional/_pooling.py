@@ -30,7 +30,7 @@ def max_pool3d_with_indices(input, kernel_size, stride=None, padding=0, dilation
 
 
 def max_pool1d(input, kernel_size, stride=None, padding=0, dilation=1, ceil_mode=False, return_indices=False):
-    """The largest element of each window of (N, C, L), or (C, L); with return_indices also its place.
+    """Returns the largest element of each window of (N, C, L), or (C, L); with return_indices also its place.
 
     >>> F.max_pool1d(gradus.tensor([[1.0, 3.0, 2.0, 0.0]]), 2).tolist()
     [[3.0, 2.0]]
@@ -40,7 +40,7 @@ def max_pool1d(input, kernel_size, stride=None, padding=0, dilation=1, ceil_mode
 
 
 def max_pool2d(input, kernel_size, stride=None, padding=0, dilation=1, ceil_mode=False, return_indices=False):
-    """The largest element of each window of (N, C, H, W), or (C, H, W); with return_indices also its place in the image, counted row by row.
+    """Returns the largest element of each window of (N, C, H, W), or (C, H, W); with return_indices also its place in the image, counted row by row.
 
     >>> F.max_pool2d(gradus.arange(16.0).reshape(1, 4, 4), 2, return_indices=True)[1].tolist()
     [[[5, 7], [13, 15]]]
@@ -58,7 +58,7 @@ def max_pool3d(input, kernel_size, stride=None, padding=0, dilation=1, ceil_mode
 # ---- Adaptive windows ----------------------------------------------------------------------------------------------------------------------
 
 def _filled(output_size, input):
-    """The sizes, with those of the input where they are None; one number stays."""
+    """Returns the sizes, with those of the input where they are None; one number stays."""
     if isinstance(output_size, int):
         return output_size
     if input.dim() <= len(output_size):
@@ -67,7 +67,7 @@ def _filled(output_size, input):
 
 
 def adaptive_avg_pool2d(input, output_size):
-    """The average of each window, of which there are output_size: (H, W), one number for both, or None for the size of the input.
+    """Returns the average of each window, of which there are output_size: (H, W), one number for both, or None for the size of the input.
 
     >>> F.adaptive_avg_pool2d(gradus.arange(16.0).reshape(1, 4, 4), (None, 1)).flatten().tolist()
     [1.5, 5.5, 9.5, 13.5]
@@ -96,13 +96,13 @@ def adaptive_max_pool3d_with_indices(input, output_size, return_indices=False):
 
 
 def adaptive_max_pool1d(input, output_size, return_indices=False):
-    """The largest element of each of output_size windows of (N, C, L), or (C, L); with return_indices also its place."""
+    """Returns the largest element of each of output_size windows of (N, C, L), or (C, L); with return_indices also its place."""
     found = adaptive_max_pool1d_with_indices(input, output_size)
     return found if return_indices else found[0]
 
 
 def adaptive_max_pool2d(input, output_size, return_indices=False):
-    """The largest element of each window, of which there are output_size: (H, W), one number for both, or None for the size of the input."""
+    """Returns the largest element of each window, of which there are output_size: (H, W), one number for both, or None for the size of the input."""
     found = adaptive_max_pool2d_with_indices(input, output_size)
     return found if return_indices else found[0]
 
@@ -140,7 +140,7 @@ def fractional_max_pool3d_with_indices(input, kernel_size, output_size=None, out
 
 
 def fractional_max_pool2d(input, kernel_size, output_size=None, output_ratio=None, return_indices=False, _random_samples=None):
-    """The largest element of each window, of which output_size, or output_ratio times the size of the input, are at random places; with return_indices also its place."""
+    """Returns the largest element of each window, of which output_size, or output_ratio times the size of the input, are at random places; with return_indices also its place."""
     found = fractional_max_pool2d_with_indices(input, kernel_size, output_size, output_ratio, _random_samples=_random_samples)
     return found if return_indices else found[0]
 
@@ -154,7 +154,7 @@ def fractional_max_pool3d(input, kernel_size, output_size=None, output_ratio=Non
 # ---- Max pooling undone ------------------------------------------------------------------------------------------------------------------------
 
 def _unpooled_size(input, kernel_size, stride, padding, output_size):
-    """The sizes that the windows cover, or output_size, which differs from those by less than a stride."""
+    """Returns the sizes that the windows cover, or output_size, which differs from those by less than a stride."""
     dims = len(kernel_size)
     covered = [(n - 1) * s + k - 2 * p for n, k, s, p in zip(input.shape[-dims:], kernel_size, stride, padding)]
     if output_size is None:
@@ -169,7 +169,7 @@ def _unpooled_size(input, kernel_size, stride, padding, output_size):
 
 
 def _unpool_arguments(dims, input, kernel_size, stride, padding, output_size):
-    """The size of the output, the stride and the padding."""
+    """Returns the size of the output, the stride and the padding."""
     kernel_size, padding = _ntuple(dims)(kernel_size), _ntuple(dims)(padding)
     stride = _ntuple(dims)(stride) if stride is not None else kernel_size
     return _unpooled_size(input, kernel_size, stride, padding, output_size), stride, padding
@@ -182,7 +182,7 @@ def max_unpool1d(input, indices, kernel_size, stride=None, padding=0, output_siz
 
 
 def max_unpool2d(input, indices, kernel_size, stride=None, padding=0, output_size=None):
-    """Images that are zero but for the elements of the input, at the places that max_pool2d with return_indices gave.
+    """Returns images that are zero but for the elements of the input, at the places that max_pool2d with return_indices gave.
 
     >>> F.max_unpool2d(gradus.tensor([[[5.0]]]), gradus.tensor([[[3]]]), 2).tolist()
     [[[0.0, 0.0], [0.0, 5.0]]]

@@ -5,7 +5,7 @@ import warnings
 
 
 def legacy_reduction(size_average, reduce, reduction, stacklevel=3):
-    """The reduction that size_average and reduce ask for, with a warning; `reduction` where both are None."""
+    """Returns the reduction that size_average and reduce ask for, with a warning; `reduction` where both are None."""
     if size_average is None and reduce is None:
         return reduction
     average, reduces = size_average is None or size_average, reduce is None or reduce
@@ -31,10 +31,3 @@ def checked_reduction(size_average, reduce, reduction):
     if reduction not in ("none", "mean", "sum"):
         raise ValueError(f"{reduction} is not a valid value for reduction")
     return reduction
-
-
-def reduced(loss, reduction):
-    """loss, its mean or its sum."""
-    if reduction == "mean":
-        return loss.mean()
-    return loss.sum() if reduction == "sum" else loss

@@ -30,7 +30,7 @@ def _is_integer(value):
 
 
 def _each(values, input, name, shown):
-    """One value for each dimension of the images."""
+    """Returns one value for each dimension of the images."""
     dims = input.dim() - 2
     if not isinstance(values, (list, tuple)):
         return [values] * dims
@@ -42,7 +42,7 @@ def _each(values, input, name, shown):
 
 
 def _sizes(input, size, scale_factor, recompute):
-    """The sizes of the output, and the scale factors that positions follow from: None where those follow from the sizes."""
+    """Returns the sizes of the output, and the scale factors that positions follow from: None where those follow from the sizes."""
     if size is not None and scale_factor is not None:
         raise ValueError("only one of size or scale_factor should be defined")
     if size is None and scale_factor is None:
@@ -60,7 +60,7 @@ def _sizes(input, size, scale_factor, recompute):
 
 
 def interpolate(input, size=None, scale_factor=None, mode="nearest", align_corners=None, recompute_scale_factor=None, antialias=False):
-    """Images (N, C, L), (N, C, H, W) or (N, C, D, H, W) of another size: `size`, or theirs times scale_factor, for each dimension or for all. mode: "nearest",
+    """Returns images (N, C, L), (N, C, H, W) or (N, C, D, H, W) of another size: `size`, or theirs times scale_factor, for each dimension or for all. mode: "nearest",
     "nearest-exact", "area" (averages), "linear", "bilinear" or "trilinear", "bicubic". align_corners: the corners stay where they are. antialias: "bilinear",
     "bicubic" and "lanczos" by filters, for smaller images. recompute_scale_factor: positions follow from the sizes, not from scale_factor.
 

@@ -9,7 +9,7 @@ __all__ = ["ScalingType", "SwizzleType", "scaled_mm"]
 
 
 class ScalingType(enum.IntEnum):
-    """What a scale is of: the whole matrix, a row, or blocks, of which there are none here."""
+    """The part of a matrix that has one scale: the matrix, a row, or a block. Blocks are not implemented."""
 
     TensorWise = 0
     RowWise = 1
@@ -32,7 +32,7 @@ def _listed(value):
 
 def scaled_mm(mat_a, mat_b, scale_a, scale_recipe_a, scale_b, scale_recipe_b, swizzle_a=None, swizzle_b=None, bias=None, output_dtype=_C.bfloat16, contraction_dim=(),
               use_fast_accum=False):
-    """The product of two float8 matrices whose elements stand for themselves times a scale: one of the matrix (ScalingType.TensorWise), or one of each row of mat_a, (m, 1), and
+    """Returns the product of two float8 matrices whose elements stand for themselves times a scale: one of the matrix (ScalingType.TensorWise), or one of each row of mat_a, (m, 1), and
     each column of mat_b, (1, n) (ScalingType.RowWise). A bias is added before the result is rounded to output_dtype.
 
     >>> eye = gradus.eye(2).to(gradus.float8_e4m3fn)

@@ -4,9 +4,8 @@ from __future__ import annotations
 from collections import namedtuple
 from collections.abc import Sequence
 
-import gradus
+from gradus import _C
 
-from .. import functional as F
 from .container import ModuleList, Sequential
 from .linear import Linear
 from .module import Module
@@ -20,7 +19,7 @@ class AdaptiveLogSoftmaxWithLoss(Module):
     """Logarithms of the probabilities of the targets, and minus their mean: (output, loss), for input (N, in_features) or (in_features).
 
     Classes are sorted by frequency, the most frequent first. Those below cutoffs[0] are scored by the head itself; the head also scores each cluster,
-    between two cutoffs, whose classes a smaller layer of the tail tells apart: of in_features // div_value^(i + 1) features for cluster i. ValueError:
+    between two cutoffs. A smaller layer of the tail, with in_features // div_value^(i + 1) features for cluster i, scores the classes of a cluster. ValueError:
     cutoffs that are not increasing numbers from 1 to n_classes - 1.
 
     >>> layer = nn.AdaptiveLogSoftmaxWithLoss(8, 10, cutoffs=[2, 5], div_value=2.0)
@@ -74,27 +73,26 @@ class AdaptiveLogSoftmaxWithLoss(Module):
         return _ASMoutput(output, (-output).mean())
 
     def _log_prob_of(self, input, target):
-        if ((target < 0) | (target >= self.n_classes)).any():
-            raise RuntimeError(f"Target values should be in [0, {self.n_classes - 1}], but values in range [{target.min().item()}, "
-                               f"{target.max().item()}] were found. ")
-        place = target.clone()  # of its class, or its cluster, in the head
-        tails = gradus.zeros_like(target, dtype=input.dtype)
+        if target.numel() > 0:
+            least, largest = (bound.item() for bound in target.aminmax())
+            if least < 0 or largest >= self.n_classes:
+                raise RuntimeError(f"Target values should be in [0, {self.n_classes - 1}], but values in range [{least}, {largest}] were found. ")
+        place = target.clone()  # the index of each target's class, or of its cluster, among the head's scores
+        tails = []
         for i, (low, high) in enumerate(self._clusters()):
-            rows = ((target >= low) & (target < high)).nonzero().squeeze(1)
+            rows = _C._class_rows(target, low, high)
             if rows.numel() > 0:
                 place.index_fill_(0, rows, self.shortlist_size + i)
-                scores = F.log_softmax(self.tail[i](input.index_select(0, rows)), dim=1)
-                tails = tails.index_add(0, rows, scores.gather(1, (target[rows] - low).unsqueeze(1)).squeeze(1))
-        return tails + F.log_softmax(self.head(input), dim=1).gather(1, place.unsqueeze(1)).squeeze(1)
+                tails.append((rows, _C._log_softmax_at(self.tail[i](input.index_select(0, rows)), target[rows], low)))
+        result = _C._log_softmax_at(self.head(input), place, 0)
+        for rows, tail in tails:
+            result = result.index_add(0, rows, tail)
+        return result
 
     def log_prob(self, input):
         """Logarithms of the probabilities of all classes: (N, in_features) gives (N, n_classes)."""
-        head = F.log_softmax(self.head(input), dim=1)
-        parts = [head[:, :self.shortlist_size]]
-        for i, cluster in enumerate(self.tail):
-            parts.append(F.log_softmax(cluster(input), dim=1) + head[:, self.shortlist_size + i].unsqueeze(1))
-        return gradus.cat(parts, dim=1)
+        return _C._adaptive_log_prob(self.head(input), [cluster(input) for cluster in self.tail], self.shortlist_size)
 
     def predict(self, input):
-        """The most probable class of each row of (N, in_features)."""
+        """Returns the most probable class of each row of (N, in_features)."""
         return self.log_prob(input).argmax(dim=1)

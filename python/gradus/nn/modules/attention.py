@@ -74,7 +74,7 @@ class MultiheadAttention(Module):
                 init.xavier_normal_(bias)
 
     def merge_masks(self, attn_mask, key_padding_mask, query):
-        """The sum of two masks of numbers, either of which may be None, as (N, num_heads, L, L), and its kind: 2. Without attn_mask key_padding_mask, and 1 or None."""
+        """Returns the sum of two masks of numbers, either of which may be None, as (N, num_heads, L, L), and its kind: 2. Without attn_mask key_padding_mask, and 1 or None."""
         if attn_mask is None:
             return key_padding_mask, None if key_padding_mask is None else 1
         rows, length, _ = query.shape

@@ -38,22 +38,22 @@ class BackwardHook:
         self.output_places = None
 
     def setup_inputs(self, args):
-        """The arguments that forward gets."""
+        """Returns the arguments that forward gets."""
         args, self.input_places = _through_node(args, self.on_input_gradients)
         self.input_count = len(args)
         return args
 
     def setup_outputs(self, result):
-        """The result that the caller gets."""
+        """Returns the result that the caller gets."""
         outputs = result if isinstance(result, tuple) else (result,)
         self.output_count = len(outputs)
         outputs, self.output_places = _through_node(outputs, self.on_output_gradients)
         return outputs if isinstance(result, tuple) else outputs[0]
 
     def on_input_gradients(self, grad_inputs, _):
-        """The hook of the inputs' node."""
+        """Calls the hooks, from a hook of the inputs' node."""
         if self.grad_outputs is None:
-            return None  # a gradient that came to the inputs around the outputs, as in double backward
+            return None  # the gradient reached the inputs without passing the outputs, as in double backward
         grads = _spread(grad_inputs, self.input_places, self.input_count)
         for hook in self.hooks:
             changed = hook(self.module, grads, self.grad_outputs)
@@ -66,7 +66,7 @@ class BackwardHook:
         return tuple(grads[place] for place in self.input_places)
 
     def on_output_gradients(self, _, grad_outputs):
-        """The hook of the outputs' node."""
+        """Keeps the gradients of the outputs and calls the pre-hooks, from a hook of the outputs' node."""
         self.grad_outputs = _spread(grad_outputs, self.output_places, self.output_count)
         for hook in self.pre_hooks:
             changed = hook(self.module, self.grad_outputs)
@@ -101,7 +101,8 @@ def _spread(values, places, count):
 
 
 def _through_node(values, hook):
-    """The values, of which the tensors have passed one identity node with the hook, and the places of these; None where none requires a gradient."""
+    """Returns the values, of which the tensors have passed one identity node with the hook, and the places of these; None where none requires a
+    gradient."""
     places = [place for place, value in enumerate(values) if isinstance(value, Tensor)]
     tensors = [values[place] for place in places]
     if not (gradus.is_grad_enabled() and any(tensor.requires_grad for tensor in tensors)):

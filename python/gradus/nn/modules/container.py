@@ -13,7 +13,7 @@ __all__ = ["Container", "Sequential", "ModuleList", "ModuleDict", "ParameterList
 
 
 def position(index, size):
-    """A list index as a number from 0. TypeError: no integer. IndexError: outside."""
+    """Returns a list index as a number from 0. TypeError: no integer. IndexError: outside."""
     index = operator.index(index)
     if not -size <= index < size:
         raise IndexError(f"index {index} is out of range")
@@ -32,7 +32,7 @@ class Container(Module):
 
 
 class _Numbered(Module):
-    """What Sequential and ModuleList share: submodules in order, whose names are "0", "1", …"""
+    """The base of Sequential and ModuleList: submodules in order, whose names are "0", "1", …"""
 
     def __len__(self):
         return len(self._modules)
@@ -189,7 +189,7 @@ class ModuleList(_Numbered):
 
 
 def pairs(kind, items):
-    """The pairs of an iterable of pairs, for an update of `kind`. TypeError, ValueError: something in it is no pair."""
+    """Yields the pairs of an iterable of pairs, for an update of `kind`. TypeError, ValueError: something in it is no pair."""
     for i, item in enumerate(items):
         if not isinstance(item, Iterable):
             raise TypeError(f"{kind} update sequence element #{i} should be Iterable; is {type(item).__name__}")
@@ -238,15 +238,15 @@ class ModuleDict(Module):
         return self._modules.pop(key)
 
     def keys(self):
-        """The names."""
+        """Returns the names."""
         return self._modules.keys()
 
     def items(self):
-        """Pairs of name and module."""
+        """Returns pairs of name and module."""
         return self._modules.items()
 
     def values(self):
-        """The modules."""
+        """Returns the modules."""
         return self._modules.values()
 
     def update(self, modules):

@@ -57,7 +57,7 @@ class _ConvNd(Module):
         self.reset_parameters()
 
     def _both_sides(self):
-        """The padding before and behind each dimension, in the order of F.pad: of "same" the larger half is behind."""
+        """Returns the padding before and behind each dimension, in the order of F.pad: of "same" the larger half is behind."""
         if self.padding == "valid":
             return [0, 0] * len(self.kernel_size)
         if self.padding != "same":
@@ -162,7 +162,7 @@ class _ConvTransposeNd(_ConvNd):
         super().__init__(in_channels, out_channels, kernel_size, stride, padding, dilation, transposed, output_padding, groups, bias, padding_mode, device, dtype)
 
     def _output_padding(self, input, output_size):
-        """The output_padding with which the result has the wanted sizes. ValueError: there is none."""
+        """Returns the output_padding with which the result has the wanted sizes. ValueError: there is none."""
         if output_size is None:
             return self.output_padding
         dims = len(self.kernel_size)

@@ -18,7 +18,7 @@ def _requested(device=None, dtype=None, non_blocking=False, copy=False, *, memor
 
 
 def _parse_to(*args, **kwargs):
-    """The device, dtype, non_blocking and memory format that arguments of to() ask for, in any of its forms."""
+    """Returns the device, dtype, non_blocking and memory format that arguments of to() ask for, in any of its forms."""
     if args and isinstance(args[0], Tensor) or "tensor" in kwargs:
         other = kwargs.pop("tensor") if "tensor" in kwargs else args[0]
         args = (other.device, other.dtype, *args[1:])

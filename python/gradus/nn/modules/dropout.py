@@ -32,21 +32,21 @@ class Dropout(_DropoutNd):
 
 
 class Dropout1d(_DropoutNd):
-    """Zeroes whole channels of (C, L) or (N, C, L)."""
+    """Zeroes all elements of randomly chosen channels of (C, L) or (N, C, L)."""
 
     def forward(self, input):
         return F.dropout1d(input, self.p, self.training, self.inplace)
 
 
 class Dropout2d(_DropoutNd):
-    """Zeroes whole channels of (N, C, H, W) or (N, C, L)."""
+    """Zeroes all elements of randomly chosen channels of (N, C, H, W) or (N, C, L)."""
 
     def forward(self, input):
         return F.dropout2d(input, self.p, self.training, self.inplace)
 
 
 class Dropout3d(_DropoutNd):
-    """Zeroes whole channels of (C, D, H, W) or (N, C, D, H, W)."""
+    """Zeroes all elements of randomly chosen channels of (C, D, H, W) or (N, C, D, H, W)."""
 
     def forward(self, input):
         return F.dropout3d(input, self.p, self.training, self.inplace)
@@ -60,7 +60,7 @@ class AlphaDropout(_DropoutNd):
 
 
 class FeatureAlphaDropout(_DropoutNd):
-    """AlphaDropout of whole channels."""
+    """AlphaDropout of channels, all elements of which are kept or dropped together."""
 
     def forward(self, input):
         return F.feature_alpha_dropout(input, self.p, self.training)

@@ -90,7 +90,7 @@ _global_is_full_backward_hook = None  # the kind of the hooks in _global_backwar
 
 
 def registered(hooks, module, name, value):
-    """The value that is registered under a name, after the registration hooks have seen and perhaps replaced it."""
+    """Returns the value that is registered under a name, after the registration hooks have seen and perhaps replaced it."""
     for hook in hooks.values():
         replacement = hook(module, name, value)
         if replacement is not None:
@@ -225,7 +225,7 @@ class HookRegistry:
 
 
 def call_with_hooks(module, args, kwargs):
-    """What calling a module does where Note [Hooked modules] says that there may be hooks."""
+    """Calls a module that may have hooks: see Note [Hooked modules]."""
     common = _global_forward_pre_hooks or _global_forward_hooks or _global_backward_pre_hooks or _global_backward_hooks
     own = module._forward_pre_hooks or module._forward_hooks or module._backward_pre_hooks or module._backward_hooks
     if not common and HookRegistry._hooked:
@@ -305,7 +305,7 @@ class _HookedCall:
             self.run_forward_hook(key, hook)
 
     def run_always_called(self):
-        """After an exception: the always_call hooks that it kept from being called."""
+        """Calls the always_call hooks that an exception has skipped."""
         for kind, hooks, always in (("global module", _global_forward_hooks, _global_forward_hooks_always_called),
                                     ("module", self.module._forward_hooks, self.module._forward_hooks_always_called)):
             for key, hook in list(hooks.items()):
@@ -318,7 +318,7 @@ class _HookedCall:
                                   f"raised in forward: {error}", stacklevel=4)
 
     def backward_hooks(self):
-        """The full hooks and those of the last node, common ones first."""
+        """Returns the full hooks and those of the last node, common ones first."""
         by_kind = {True: [], False: [], None: []}
         by_kind[_global_is_full_backward_hook] += _global_backward_hooks.values()
         by_kind[self.module._is_full_backward_hook] += self.module._backward_hooks.values()

@@ -96,7 +96,7 @@ class Module(HookRegistry, StateDict, Conversion):
         __call__: Callable[..., Any]
     else:
         def forward(self, *input):
-            """What calling the module computes. Every subclass defines it."""
+            """Computes the result of calling the module. Every subclass defines it."""
             raise NotImplementedError(f'Module [{type(self).__name__}] is missing the required "forward" function')
 
         def __call__(self, *args, **kwargs):
@@ -231,7 +231,7 @@ class Module(HookRegistry, StateDict, Conversion):
         self._modules[name] = registered(_global_module_registration_hooks, self, name, module)
 
     def register_module(self, name, module):
-        """The same as add_module."""
+        """Another name of add_module."""
         self.add_module(name, module)
 
     # ---- Members by path ----------------------------------------------------------------------------------------------------
@@ -242,7 +242,7 @@ class Module(HookRegistry, StateDict, Conversion):
         return getattr(self, name)
 
     def get_submodule(self, target):
-        """The submodule at a path of names joined by dots; the module itself for "". AttributeError: there is none.
+        """Returns the submodule at a path of names joined by dots; the module itself for "". AttributeError: there is none.
 
         >>> nn.Sequential(nn.Sequential(nn.ReLU())).get_submodule("0.0")
         ReLU()
@@ -270,7 +270,7 @@ class Module(HookRegistry, StateDict, Conversion):
         setattr(parent, name, module)
 
     def get_parameter(self, target):
-        """The parameter at a path of names joined by dots. AttributeError: there is none."""
+        """Returns the parameter at a path of names joined by dots. AttributeError: there is none."""
         path, _, name = target.rpartition(".")
         parameter = self.get_submodule(path)._attribute(name)
         if not isinstance(parameter, Parameter):
@@ -278,7 +278,7 @@ class Module(HookRegistry, StateDict, Conversion):
         return parameter
 
     def get_buffer(self, target):
-        """The buffer at a path of names joined by dots. AttributeError: there is none."""
+        """Returns the buffer at a path of names joined by dots. AttributeError: there is none."""
         path, _, name = target.rpartition(".")
         module = self.get_submodule(path)
         buffer = module._attribute(name)
@@ -320,7 +320,7 @@ class Module(HookRegistry, StateDict, Conversion):
                 yield name, module
 
     def children(self) -> Iterator[Module]:
-        """The submodules of this module alone, each once."""
+        """Yields the submodules of this module alone, each once."""
         for _, module in self.named_children():
             yield module
 
@@ -337,20 +337,20 @@ class Module(HookRegistry, StateDict, Conversion):
                 yield f"{path}.{name}" if path else name, member
 
     def named_parameters(self, prefix="", recurse=True, remove_duplicate=True):
-        """Pairs of path and parameter, of this module and, with recurse, of all below it. A shared one comes once, with its first path."""
+        """Returns pairs of path and parameter, of this module and, with recurse, of all below it. A shared one comes once, with its first path."""
         return self._named_members(lambda module: module._parameters.items(), prefix, recurse, remove_duplicate)
 
     def parameters(self, recurse: bool = True) -> Iterator[Parameter]:
-        """The parameters of this module and, with recurse, of all below it, each once: what an optimizer is given."""
+        """Yields the parameters of this module and, with recurse, of all below it, each once: what an optimizer is given."""
         for _, parameter in self.named_parameters(recurse=recurse):
             yield parameter
 
     def named_buffers(self, prefix="", recurse=True, remove_duplicate=True):
-        """Pairs of path and buffer, of this module and, with recurse, of all below it. A shared one comes once, with its first path."""
+        """Returns pairs of path and buffer, of this module and, with recurse, of all below it. A shared one comes once, with its first path."""
         return self._named_members(lambda module: module._buffers.items(), prefix, recurse, remove_duplicate)
 
     def buffers(self, recurse=True):
-        """The buffers of this module and, with recurse, of all below it, each once."""
+        """Yields the buffers of this module and, with recurse, of all below it, each once."""
         for _, buffer in self.named_buffers(recurse=recurse):
             yield buffer
 

@@ -18,7 +18,7 @@ def _sizes(normalized_shape):
 
 
 class Scaled(Module):
-    """What is normalized is multiplied by a weight and moved by a bias, where there are any."""
+    """A base of normalizations whose result is multiplied by `weight` and to which `bias` is added, unless these are None."""
 
     def _add_parameters(self, sizes, weight, bias, device, dtype):
         for name, wanted in (("weight", weight), ("bias", weight and bias)):

@@ -124,11 +124,11 @@ class ParameterDict(Module):
         return key in self._keys
 
     def copy(self):
-        """Another ParameterDict with the same parameters."""
+        """Returns another ParameterDict with the same parameters."""
         return ParameterDict(OrderedDict(self.items()))
 
     def setdefault(self, key, default=None):
-        """The value of key, which is set to default first where there is none."""
+        """Returns the value of key, which is set to default first where there is none."""
         if key not in self:
             self[key] = default
         return self[key]
@@ -152,23 +152,23 @@ class ParameterDict(Module):
         return key, self.pop(key)
 
     def get(self, key, default=None):
-        """The value of key, or default where there is none."""
+        """Returns the value of key, or default where there is none."""
         return self[key] if key in self else default
 
     def fromkeys(self, keys, default=None):
-        """Another ParameterDict with these keys, all of which have the value default."""
+        """Returns another ParameterDict with these keys, all of which have the value default."""
         return ParameterDict((key, default) for key in keys)
 
     def keys(self):
-        """The names."""
+        """Returns the names."""
         return self._keys.keys()
 
     def items(self):
-        """Pairs of name and value."""
+        """Returns pairs of name and value."""
         return ((key, self[key]) for key in self._keys)
 
     def values(self):
-        """The values."""
+        """Returns the values."""
         return (self[key] for key in self._keys)
 
     def update(self, parameters):

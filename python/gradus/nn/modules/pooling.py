@@ -30,7 +30,7 @@ class _MaxPoolNd(Module):
 
 
 class MaxPool1d(_MaxPoolNd):
-    """The largest element of each window of (N, C, L), or (C, L): kernel_size elements that are `dilation` apart, every stride (default: kernel_size) elements.
+    """The largest element of each window of (N, C, L), or (C, L): kernel_size elements at a distance of `dilation`. Windows begin every stride (default: kernel_size) elements.
 
     >>> nn.MaxPool1d(2)(gradus.tensor([[1.0, 3.0, 2.0, 0.0]])).tolist()
     [[3.0, 2.0]]

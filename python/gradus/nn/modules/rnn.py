@@ -19,7 +19,7 @@ _GATES = {"RNN_TANH": 1, "RNN_RELU": 1, "LSTM": 4, "GRU": 3}
 
 
 def _permuted(tensor, permutation):
-    """A hidden state (layers, rows, size) whose rows are in another order."""
+    """Returns a hidden state (layers, rows, size) whose rows are in another order."""
     return tensor if permutation is None else tensor.index_select(1, permutation)
 
 
@@ -125,7 +125,7 @@ class RNNBase(Module):
         return self.num_layers * (2 if self.bidirectional else 1), rows, size
 
     def get_expected_hidden_size(self, input, batch_sizes):
-        """(layers * directions, rows, size) of the hidden state."""
+        """Returns (layers * directions, rows, size) of the hidden state."""
         return self._expected_state(input, batch_sizes, self.proj_size or self.hidden_size)
 
     def check_hidden_size(self, hx, expected_hidden_size, msg="Expected hidden size {}, got {}"):
@@ -139,7 +139,7 @@ class RNNBase(Module):
         self.check_hidden_size(hidden, self.get_expected_hidden_size(input, batch_sizes))
 
     def permute_hidden(self, hx, permutation):
-        """The state with the rows of a batch in the order of `permutation`; None: as it is."""
+        """Returns the state with the rows of a batch in the order of `permutation`; None: as it is."""
         return _permuted(hx, permutation)
 
     # A hidden state is a tensor, of an LSTM two of them: these say what that changes.
@@ -251,7 +251,7 @@ class LSTM(RNNBase):
         super().__init__("LSTM", *args, **kwargs)
 
     def get_expected_cell_size(self, input, batch_sizes):
-        """(layers * directions, rows, hidden_size) of the state c."""
+        """Returns (layers * directions, rows, hidden_size) of the state c."""
         return self._expected_state(input, batch_sizes, self.hidden_size)
 
     def check_forward_args(self, input, hidden, batch_sizes):
@@ -334,7 +334,7 @@ class RNNCellBase(Module):
                 raise ValueError(f"{self._get_name()}: Expected {name} to be 1D or 2D, got {t.dim()}D instead")
 
     def _step(self, operator, input, hx):
-        """One step of a cell whose state is one tensor."""
+        """Computes one step of a cell whose state is one tensor."""
         self._check_dims(input, hidden=hx)
         batched = input.dim() == 2
         input = input if batched else input.unsqueeze(0)

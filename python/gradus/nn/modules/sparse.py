@@ -12,7 +12,7 @@ __all__ = ["Embedding", "EmbeddingBag"]
 
 
 class _Table(Module):
-    """What Embedding and EmbeddingBag share: the options, and a weight that begins normal, with a row of zeros at padding_idx."""
+    """The base of Embedding and EmbeddingBag: the options, and a weight of normal numbers with zeros in row padding_idx."""
 
     def _set_options(self, num_embeddings, embedding_dim, padding_idx, max_norm, norm_type, scale_grad_by_freq, sparse, error):
         if padding_idx is not None:
@@ -70,7 +70,7 @@ class Embedding(_Table):
 
     @classmethod
     def from_pretrained(cls, embeddings, freeze=True, padding_idx=None, max_norm=None, norm_type=2.0, scale_grad_by_freq=False, sparse=False):
-        """An Embedding whose weight is this matrix, shared and not copied. freeze: it is not trained.
+        """Returns an Embedding whose weight is this matrix, shared and not copied. freeze: it is not trained.
 
         >>> nn.Embedding.from_pretrained(gradus.tensor([[1., 2.], [3., 4.]]))(gradus.tensor([1])).tolist()
         [[3.0, 4.0]]
@@ -111,7 +111,7 @@ class EmbeddingBag(_Table):
     @classmethod
     def from_pretrained(cls, embeddings, freeze: bool = True, max_norm=None, norm_type: float = 2.0, scale_grad_by_freq: bool = False,
                         mode: str = "mean", sparse: bool = False, include_last_offset: bool = False, padding_idx=None):
-        """An EmbeddingBag whose weight is this matrix, shared and not copied. freeze: it is not trained."""
+        """Returns an EmbeddingBag whose weight is this matrix, shared and not copied. freeze: it is not trained."""
         if embeddings.dim() != 2:
             raise AssertionError("Embeddings parameter is expected to be 2-dimensional")
         rows, columns = embeddings.shape

@@ -16,7 +16,7 @@ _EXTRA_STATE = "_extra_state"
 
 
 class _IncompatibleKeys(namedtuple("IncompatibleKeys", ["missing_keys", "unexpected_keys"])):
-    """What load_state_dict returns: the keys that the state lacks, and those that the module does not know."""
+    """The result of load_state_dict: keys that the state lacks, and keys that the module does not have."""
 
     __slots__ = ()
 
@@ -51,7 +51,7 @@ class StateDict:
     # ---- Saving -------------------------------------------------------------------------------------------------------------
 
     def state_dict(self, *args, destination=None, prefix="", keep_vars=False):
-        """All parameters and persistent buffers by name, as an OrderedDict, or put into destination.
+        """Returns all parameters and persistent buffers by name, as an OrderedDict, or put into destination.
 
         The tensors share memory with the module's. prefix: put before every name. keep_vars: they are the parameters themselves, not detached
         from the graph. The attribute _metadata of the result has the version of each module.

@@ -21,7 +21,7 @@ __all__ = ["Transformer", "TransformerEncoder", "TransformerDecoder", "Transform
 
 
 class _Layer(Module):
-    """What both layers share: self attention, and a network of two Linear; norms come before each part with norm_first, after it otherwise."""
+    """The base of both layers: self attention, and a network of two Linear. Each part has a norm, which comes first with norm_first."""
 
     def _sa_block(self, x, attn_mask, key_padding_mask, is_causal=False):
         return self.dropout1(self.self_attn(x, x, x, attn_mask=attn_mask, key_padding_mask=key_padding_mask, is_causal=is_causal, need_weights=False)[0])
@@ -122,7 +122,7 @@ class TransformerDecoderLayer(_Layer):
 
 
 def _relu_or_gelu(activation):
-    """1 for relu and 2 for gelu, as functions or modules; 0 for others."""
+    """Returns 1 for relu and 2 for gelu, as functions or modules; 0 for others."""
     kind = getattr(activation, "__name__", type(activation).__name__.lower())
     return {"relu": 1, "gelu": 2}.get(kind, 0) if activation in (F.relu, F.gelu) or isinstance(activation, Module) else 0
 
@@ -137,7 +137,7 @@ def _causal(mask, is_causal):
         return bool(is_causal)
     if mask.dim() != 2 or mask.size(0) != mask.size(1) or not mask.is_floating_point():
         return False
-    return bool((mask == Transformer.generate_square_subsequent_mask(mask.size(0), mask.device, mask.dtype)).all())
+    return mask.equal(Transformer.generate_square_subsequent_mask(mask.size(0), mask.device, mask.dtype))
 
 
 def _why_not_nested(layer):
@@ -179,7 +179,7 @@ class TransformerEncoder(Module):
             warnings.warn(f"enable_nested_tensor is True, but self.use_nested_tensor is False because {why_not}", stacklevel=2)
 
     def _padded(self, src, mask, key_padding_mask):
-        """The places, bool, at which the layers give 0; None: at none."""
+        """Returns the places, bool, at which the layers give 0; None: at none."""
         if key_padding_mask is None or mask is not None or not self.use_nested_tensor or not mha.get_fastpath_enabled() or src.dim() != 3 or self.layers[0].training:
             return None
         if gradus.is_grad_enabled() and (src.requires_grad or any(p.requires_grad for p in self.layers.parameters())):
@@ -260,7 +260,7 @@ class Transformer(Module):
 
     @staticmethod
     def generate_square_subsequent_mask(sz, device=None, dtype=None):
-        """The causal mask: (sz, sz), -inf above the diagonal and 0 elsewhere.
+        """Returns the causal mask: (sz, sz), -inf above the diagonal and 0 elsewhere.
 
         >>> nn.Transformer.generate_square_subsequent_mask(2).tolist()
         [[0.0, -inf], [0.0, 0.0]]

@@ -15,7 +15,7 @@ def _reverse_repeat_tuple(t, n):
 
 
 def _list_with_default(out_size, defaults):
-    """The sizes, with the last of `defaults` where they are None; a single integer as it is."""
+    """Returns the sizes, with the last of `defaults` where they are None; a single integer as it is."""
     if isinstance(out_size, int):
         return out_size
     if len(defaults) <= len(out_size):

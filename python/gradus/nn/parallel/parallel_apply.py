@@ -5,7 +5,7 @@ __all__ = ["parallel_apply"]
 
 
 def parallel_apply(modules, inputs, kwargs_tup=None, devices=None):
-    """The results of all modules, each called with its inputs, one after another; every operator uses all threads.
+    """Returns the results of all modules, each called with its inputs, one after another; every operator uses all threads.
 
     >>> nn.parallel.parallel_apply([nn.ReLU(), nn.Tanh()], [gradus.tensor(-1.0), gradus.tensor(0.0)])
     [tensor(0.), tensor(0.)]

@@ -14,7 +14,7 @@ def _on_cpu(device):
 
 
 def scatter(inputs, target_gpus, dim=0):
-    """For each device a copy of the nest with its part of each tensor along dim. NotImplementedError: a device other than the cpu."""
+    """Returns for each device a copy of the nested value with the device's part of each tensor along dim. NotImplementedError: a device other than the cpu."""
     devices = [_on_cpu(device) for device in target_gpus]
 
     def cut(value):
@@ -41,7 +41,7 @@ def scatter_kwargs(inputs, kwargs, target_gpus, dim=0):
 
 
 def gather(outputs, target_device, dim=0):
-    """One nest of several: tensors joined along dim."""
+    """Returns one nested value for several: tensors are joined along dim."""
     _on_cpu(target_device)
 
     def join(values):

@@ -22,7 +22,7 @@ def _gradients(parameters):
 
 
 def _get_total_norm(tensors, norm_type=2.0, error_if_nonfinite=False, foreach=None):
-    """The norm of all tensors as if they were one vector. RuntimeError: it is not finite and error_if_nonfinite.
+    """Returns the norm of all tensors as if they were one vector. RuntimeError: it is not finite and error_if_nonfinite.
 
     >>> nn.utils.get_total_norm([gradus.tensor([3.]), gradus.tensor([4.])]).item()
     5.0
@@ -66,7 +66,7 @@ def clip_grad_norm_(parameters, max_norm, norm_type=2.0, error_if_nonfinite=Fals
 
 
 def clip_grad_norm(parameters, max_norm, norm_type=2.0, error_if_nonfinite=False, foreach=None):
-    """The old name of clip_grad_norm_; it warns."""
+    """Returns the old name of clip_grad_norm_; it warns."""
     warnings.warn("`torch.nn.utils.clip_grad_norm` is now deprecated in favor of `torch.nn.utils.clip_grad_norm_`.", FutureWarning, stacklevel=2)
     return clip_grad_norm_(parameters, max_norm, norm_type, error_if_nonfinite, foreach)
 

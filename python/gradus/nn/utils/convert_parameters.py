@@ -6,7 +6,7 @@ from gradus._C import Tensor
 
 
 def parameters_to_vector(parameters):
-    """All elements of all parameters, one after the other.
+    """Returns all elements of all parameters, one after the other.
 
     >>> nn.utils.parameters_to_vector([gradus.tensor([[1., 2.]]), gradus.tensor(3.)]).tolist()
     [1.0, 2.0, 3.0]

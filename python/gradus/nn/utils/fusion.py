@@ -19,14 +19,14 @@ def _fused(layer, bn, fuse_weights, *args):
 
 
 def fuse_conv_bn_eval(conv, bn, transpose=False):
-    """A copy of a convolution that computes bn(conv(x)), both in evaluation. transpose: it is a transposed one."""
+    """Returns a copy of a convolution that computes bn(conv(x)), both in evaluation. transpose: it is a transposed one."""
     if conv.training or bn.training:
         raise AssertionError("Fusion only for eval!")
     return _fused(conv, bn, fuse_conv_bn_weights, transpose)
 
 
 def fuse_conv_bn_weights(conv_w, conv_b, bn_rm, bn_rv, bn_eps, bn_w, bn_b, transpose=False):
-    """Weight and bias of a convolution that does what a batch norm does to another's results. What is None counts as 0, bn_w as 1."""
+    """Returns weight and bias of a convolution that does what a batch norm does to another's results. What is None counts as 0, bn_w as 1."""
     bias_dtype = conv_w.dtype if conv_b is None else conv_b.dtype
     conv_b = gradus.zeros_like(bn_rm) if conv_b is None else conv_b
     bn_w = gradus.ones_like(bn_rm) if bn_w is None else bn_w
@@ -40,7 +40,7 @@ def fuse_conv_bn_weights(conv_w, conv_b, bn_rm, bn_rv, bn_eps, bn_w, bn_b, trans
 
 
 def fuse_linear_bn_eval(linear, bn):
-    """A copy of a Linear that computes bn(linear(x)), both in evaluation.
+    """Returns a copy of a Linear that computes bn(linear(x)), both in evaluation.
 
     >>> linear, bn = nn.Linear(2, 3).eval(), nn.BatchNorm1d(3).eval()
     >>> x = gradus.randn(4, 2)
@@ -56,7 +56,7 @@ def fuse_linear_bn_eval(linear, bn):
 
 
 def fuse_linear_bn_weights(linear_w, linear_b, bn_rm, bn_rv, bn_eps, bn_w, bn_b):
-    """Weight and bias of a Linear that does what a batch norm does to another's results."""
+    """Returns weight and bias of a Linear that does what a batch norm does to another's results."""
     bias_dtype = linear_w.dtype if linear_b is None else linear_b.dtype
     linear_b = gradus.zeros_like(bn_rm) if linear_b is None else linear_b
     scale = bn_w * gradus.rsqrt(bn_rv + bn_eps)

@@ -9,7 +9,7 @@ __all__ = ["skip_init"]
 
 
 def skip_init(module_cls, *args, **kwargs):
-    """A module made from these arguments whose parameters and buffers are uninitialised memory; nothing is drawn.
+    """Returns a module made from these arguments whose parameters and buffers are uninitialised memory; nothing is drawn.
 
     >>> nn.utils.skip_init(nn.Linear, 3, 4).weight.shape
     torch.Size([4, 3])

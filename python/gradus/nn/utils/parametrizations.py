@@ -32,7 +32,7 @@ def _is_orthogonal(matrix, eps=None):
 
 
 def _make_orthogonal(matrix):
-    """The orthogonal factor of a tall matrix, whose columns have the signs of the matrix's."""
+    """Returns the orthogonal factor of a tall matrix, whose columns have the signs of the matrix's."""
     q, r = gradus.linalg.qr(matrix)
     return q * r.diagonal(dim1=-2, dim2=-1).sgn().unsqueeze(-2)
 
@@ -65,7 +65,7 @@ class _Orthogonal(Module):
         return result.mT if wide else result
 
     def _rotated(self, X):
-        """The first columns of the rotation that a skew-symmetric matrix generates."""
+        """Returns the first columns of the rotation that a skew-symmetric matrix generates."""
         n, k = X.shape[-2:]
         X = X.tril()
         if n != k:
@@ -78,7 +78,7 @@ class _Orthogonal(Module):
         return gradus.linalg.solve_triangular(r, q.mH @ gradus.add(identity, skew, alpha=0.5), upper=True)[..., :k]
 
     def _reflected(self, X):
-        """The product of the reflections that the columns below the diagonal describe; the diagonal holds signs."""
+        """Returns the product of the reflections that the columns below the diagonal describe; the diagonal holds signs."""
         vectors = X.tril(diagonal=-1)
         tau = 2.0 / (1.0 + (vectors * vectors).sum(dim=-2))
         return gradus.linalg.householder_product(vectors, tau) * X.diagonal(dim1=-2, dim2=-1).int().unsqueeze(-2)
@@ -102,7 +102,7 @@ class _Orthogonal(Module):
         return reflectors.mT if wide else reflectors
 
     def _base_of(self, tall):
-        """A square orthogonal matrix that begins with the columns of a tall one, made orthogonal where they are not."""
+        """Returns a square orthogonal matrix that begins with the columns of a tall one, made orthogonal where they are not."""
         n, k = tall.shape[-2:]
         if n == k:
             return tall.clone() if _is_orthogonal(tall) else _make_orthogonal(tall)

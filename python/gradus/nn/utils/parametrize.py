@@ -97,7 +97,7 @@ class ParametrizationList(ModuleList):
         for what in ("dtype", "device"):
             _expect(what, original, new, f"When `right_inverse` outputs one tensor, it may not change the {what}.", f"original.{what}",
                     f"right_inverse(original).{what}")
-        original.data = new.data  # The object stays, which an optimizer may have.
+        original.data = new.data  # The tensor object stays the same, because an optimizer may hold it.
         _register(self, "original", original)
 
     def _keep_several(self, original, new):
@@ -152,7 +152,7 @@ class ParametrizationList(ModuleList):
             original.data = value.data
 
     def forward(self):
-        """The tensor: the first parametrization of the originals, then the others."""
+        """Returns the tensor: the first parametrization of the originals, then the others."""
         first, *others = self
         result = first(self.original) if self.is_tensor else first(*(getattr(self, f"original{i}") for i in range(self.ntensors)))
         for module in others:
@@ -296,7 +296,7 @@ def remove_parametrizations(module, tensor_name, leave_parametrized=True):
 
 
 def type_before_parametrizations(module):
-    """The class of a module as if nothing in it were parametrized."""
+    """Returns the class of a module as if nothing in it were parametrized."""
     return type(module).__bases__[0] if is_parametrized(module) else type(module)
 
 

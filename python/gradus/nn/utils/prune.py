@@ -31,7 +31,7 @@ class BasePruningMethod(ABC):
         """The mask for importance scores t: default_mask with more zeros."""
 
     def apply_mask(self, module):
-        """The product of mask and original."""
+        """Returns the product of mask and original."""
         if self._tensor_name is None:
             raise AssertionError(f"Module {module} has to be pruned")
         original = getattr(module, f"{self._tensor_name}_orig")
@@ -39,7 +39,7 @@ class BasePruningMethod(ABC):
 
     @classmethod
     def apply(cls, module, name, *args, importance_scores=None, **kwargs):
-        """Prunes a parameter of a module by cls(*args, **kwargs), and registers the hook. Returns the hook. importance_scores: what counts in the place of the values."""
+        """Prunes a parameter of a module by cls(*args, **kwargs), and registers the hook. Returns the hook. importance_scores: the numbers that are compared in place of the values."""
         method = cls._joined(module, name, cls(*args, **kwargs))
         original = getattr(module, name)
         if importance_scores is None:
@@ -66,7 +66,7 @@ class BasePruningMethod(ABC):
 
     @staticmethod
     def _joined(module, name, method):
-        """The method, or the container of it and of the one that prunes the parameter already, whose hook is removed."""
+        """Returns the method, or the container of it and of the one that prunes the parameter already, whose hook is removed."""
         found = _hooks(module, name)
         if len(found) > 1:
             raise AssertionError(f"Avoid adding multiple pruning hooks to the same tensor {name} of module {module}. Use a PruningContainer.")
@@ -79,7 +79,7 @@ class BasePruningMethod(ABC):
         return method
 
     def prune(self, t, default_mask=None, importance_scores=None):
-        """The product of a tensor and the mask for it; no module is changed."""
+        """Returns the product of a tensor and the mask for it; no module is changed."""
         if importance_scores is None:
             importance_scores = t
         elif importance_scores.shape != t.shape:
@@ -100,7 +100,7 @@ class BasePruningMethod(ABC):
 
 
 def _hooks(module, name):
-    """The keys of the pruning hooks of a parameter."""
+    """Returns the keys of the pruning hooks of a parameter."""
     return [key for key, hook in module._forward_pre_hooks.items() if isinstance(hook, BasePruningMethod) and hook._tensor_name == name]
 
 
@@ -133,7 +133,7 @@ class PruningContainer(BasePruningMethod):
         return self._pruning_methods[idx]
 
     def compute_mask(self, t, default_mask):
-        """default_mask with the zeros of the last method, which gets the part of t that is left."""
+        """Returns default_mask with the zeros of the last method, which gets the part of t that is left."""
         method = self._pruning_methods[-1]
         left = _part_left(method, t, default_mask)
         mask = default_mask.to(dtype=t.dtype)
@@ -142,7 +142,7 @@ class PruningContainer(BasePruningMethod):
 
 
 def _part_left(method, t, mask):
-    """The index of the elements, channels, or all of a tensor that a method of pruning gets to see."""
+    """Returns the index of the elements, channels, or all of a tensor that a method of pruning gets to see."""
     if method.PRUNING_TYPE == "unstructured":
         return mask == 1
     if method.PRUNING_TYPE == "global":
@@ -158,7 +158,7 @@ def _part_left(method, t, mask):
 
 
 def _channels(t, dim, which):
-    """The index of some channels along a dimension."""
+    """Returns the index of some channels along a dimension."""
     index = [slice(None)] * t.dim()
     index[dim] = which
     return tuple(index)
@@ -170,7 +170,7 @@ class Identity(BasePruningMethod):
     PRUNING_TYPE = "unstructured"
 
     def compute_mask(self, t, default_mask):
-        """default_mask."""
+        """Returns default_mask."""
         return default_mask
 
     @classmethod
@@ -189,7 +189,7 @@ class _Unstructured(BasePruningMethod):
         self.amount = amount
 
     def compute_mask(self, t, default_mask):
-        """default_mask with zeros for the least of t."""
+        """Returns default_mask with zeros for the least of t."""
         number = _number_to_prune(self.amount, t.nelement())
         mask = default_mask.clone(memory_format=gradus.contiguous_format)
         if number != 0:
@@ -227,7 +227,7 @@ class _Structured(BasePruningMethod):
     PRUNING_TYPE = "structured"
 
     def compute_mask(self, t, default_mask):
-        """default_mask with zeros for the least channels of t."""
+        """Returns default_mask with zeros for the least channels of t."""
         if t.dim() <= 1:
             raise ValueError(f"Structured pruning can only be applied to multidimensional tensors. Found tensor of shape {t.shape} with {t.dim()} dims")
         if self.dim >= t.dim():
@@ -287,7 +287,7 @@ class CustomFromMask(BasePruningMethod):
         self.mask = mask
 
     def compute_mask(self, t, default_mask):
-        """The product of default_mask and the given one."""
+        """Returns the product of default_mask and the given one."""
         if default_mask.shape != self.mask.shape:
             raise AssertionError(f"default_mask shape {default_mask.shape} must match self.mask shape {self.mask.shape}")
         return default_mask * self.mask.to(dtype=default_mask.dtype)
@@ -389,7 +389,7 @@ def _validate_pruning_amount_init(amount):
 
 
 def _number_to_prune(amount, size):
-    """A share of a size as a number. ValueError: more than there are."""
+    """Returns a share of a size as a number. ValueError: more than there are."""
     if not isinstance(amount, numbers.Integral):
         return round(amount * size)
     if amount > size:

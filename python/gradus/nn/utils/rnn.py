@@ -94,12 +94,12 @@ class PackedSequence(PackedSequence_):
 
 
 def _of_both(sequence, function):
-    """The indices of a PackedSequence, each after the function where it is there."""
+    """Returns the indices of a PackedSequence, each after the function where it is there."""
     return [None if indices is None else function(indices) for indices in (sequence.sorted_indices, sequence.unsorted_indices)]
 
 
 def _fields(data, batch_sizes, sorted_indices, unsorted_indices):
-    """The arguments of PackedSequence, whose old form is one tuple of data and batch_sizes, completed and checked."""
+    """Returns the arguments of PackedSequence, whose old form is one tuple of data and batch_sizes, completed and checked."""
     if unsorted_indices is None:
         unsorted_indices = invert_permutation(sorted_indices)
     if batch_sizes is None:
@@ -113,7 +113,7 @@ def _fields(data, batch_sizes, sorted_indices, unsorted_indices):
 
 
 def invert_permutation(permutation):
-    """The permutation that undoes this one; None for None.
+    """Returns the permutation that undoes this one; None for None.
 
     >>> nn.utils.rnn.invert_permutation(gradus.tensor([2, 0, 1]))
     tensor([1, 2, 0])
@@ -125,7 +125,7 @@ def invert_permutation(permutation):
 
 
 def pack_padded_sequence(input, lengths, batch_first=False, enforce_sorted=True):
-    """The PackedSequence of padded sequences (steps, sequences, …), or (sequences, steps, …) if batch_first, of these lengths. enforce_sorted: the lengths
+    """Returns the PackedSequence of padded sequences (steps, sequences, …), or (sequences, steps, …) if batch_first, of these lengths. enforce_sorted: the lengths
     must decrease; otherwise the sequences are sorted first.
 
     >>> nn.utils.rnn.pack_padded_sequence(gradus.tensor([[1, 2], [3, 0]]), [2, 1], batch_first=True).data
@@ -142,7 +142,7 @@ def pack_padded_sequence(input, lengths, batch_first=False, enforce_sorted=True)
 
 
 def pad_packed_sequence(sequence, batch_first=False, padding_value=0.0, total_length=None):
-    """The padded sequences, in the order they had, and their lengths: what pack_padded_sequence has packed.
+    """Returns the padded sequences, in the order they had, and their lengths: what pack_padded_sequence has packed.
 
     total_length: the length they are padded to, for example one that all parts of a batch share; the longest one's when None.
 
@@ -178,7 +178,7 @@ def pad_sequence(sequences, batch_first=False, padding_value=0.0, padding_side="
 
 
 def unpad_sequence(padded_sequences, lengths, batch_first=False):
-    """The sequences of these lengths, as a list of what pad_sequence has padded.
+    """Returns the sequences of these lengths, as a list of what pad_sequence has padded.
 
     >>> nn.utils.rnn.unpad_sequence(gradus.tensor([[1, 2], [3, 0]]), gradus.tensor([2, 1]), batch_first=True)
     [tensor([1, 2]), tensor([3])]
@@ -190,7 +190,7 @@ def unpad_sequence(padded_sequences, lengths, batch_first=False):
 
 
 def pack_sequence(sequences, enforce_sorted=True):
-    """The PackedSequence of a list of sequences (steps, …). enforce_sorted: their lengths must decrease; otherwise they are sorted first.
+    """Returns the PackedSequence of a list of sequences (steps, …). enforce_sorted: their lengths must decrease; otherwise they are sorted first.
 
     >>> nn.utils.rnn.pack_sequence([gradus.tensor([1]), gradus.tensor([2, 3])], enforce_sorted=False).sorted_indices
     tensor([1, 0])
@@ -200,7 +200,7 @@ def pack_sequence(sequences, enforce_sorted=True):
 
 
 def unpack_sequence(packed_sequences):
-    """The list of sequences that pack_sequence has packed.
+    """Returns the list of sequences that pack_sequence has packed.
 
     >>> nn.utils.rnn.unpack_sequence(nn.utils.rnn.pack_sequence([gradus.tensor([1, 2]), gradus.tensor([3])]))
     [tensor([1, 2]), tensor([3])]

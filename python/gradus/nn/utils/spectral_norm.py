@@ -17,12 +17,12 @@ _TRANSPOSED = ("ConvTranspose1d", "ConvTranspose2d", "ConvTranspose3d")
 
 
 def output_dim(module):
-    """The dimension of a layer's weight that counts its outputs."""
+    """Returns the dimension of a layer's weight that counts its outputs."""
     return int(any(isinstance(module, getattr(gradus.nn, name)) for name in _TRANSPOSED if hasattr(gradus.nn, name)))
 
 
 def normalized_noise(like, size, eps):
-    """A normal random vector of length 1, of the dtype of a tensor."""
+    """Returns a normal random vector of length 1, of the dtype of a tensor."""
     return F.normalize(like.new_empty(size).normal_(0, 1), dim=0, eps=eps)
 
 
@@ -37,11 +37,11 @@ class SpectralNorm:
         self.name, self.n_power_iterations, self.dim, self.eps = name, n_power_iterations, dim, eps
 
     def reshape_weight_to_matrix(self, weight: Tensor) -> Tensor:
-        """The weight as a matrix, a row for each output."""
+        """Returns the weight as a matrix, a row for each output."""
         return weight.movedim(self.dim, 0).reshape(weight.size(self.dim), -1)
 
     def compute_weight(self, module, do_power_iteration: bool) -> Tensor:
-        """The weight over its largest singular value, estimated anew with do_power_iteration."""
+        """Returns the weight over its largest singular value, estimated anew with do_power_iteration."""
         weight, u, v = (getattr(module, self.name + end) for end in ("_orig", "_u", "_v"))
         matrix = self.reshape_weight_to_matrix(weight)
         if do_power_iteration:
@@ -64,7 +64,7 @@ class SpectralNorm:
         setattr(module, self.name, self.compute_weight(module, do_power_iteration=module.training))
 
     def _solve_v_and_rescale(self, weight_mat, u, target_sigma):
-        """The v for which u^T W v is the singular value: what state_dicts of version 0 do not hold."""
+        """Returns the v for which u^T W v is the singular value: what state_dicts of version 0 do not hold."""
         transposed = weight_mat.t()
         v = (transposed.mm(weight_mat).pinverse() @ (transposed @ u.unsqueeze(1))).squeeze(1)
         return v.mul_(target_sigma / gradus.dot(u, gradus.mv(weight_mat, v)))
@@ -85,7 +85,7 @@ class SpectralNorm:
             u, v = normalized_noise(weight, rows, eps), normalized_noise(weight, columns, eps)
         delattr(module, name)
         module.register_parameter(f"{name}_orig", weight)
-        setattr(module, name, weight.data)  # not a parameter, but there before the first forward
+        setattr(module, name, weight.data)  # not a parameter, but readable before the first forward
         module.register_buffer(f"{name}_u", u)
         module.register_buffer(f"{name}_v", v)
         module.register_forward_pre_hook(hook)
@@ -138,7 +138,7 @@ class SpectralNormStateDictHook:
 
 
 def _find(hooks, kind, name):
-    """The key of the hook of a class for a parameter, or None."""
+    """Returns the key of the hook of a class for a parameter, or None."""
     return next((key for key, hook in hooks.items() if isinstance(hook, kind) and hook.name == name), None)
 
 

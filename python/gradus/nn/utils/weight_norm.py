@@ -19,7 +19,7 @@ class WeightNorm:
         self.name, self.dim = name, -1 if dim is None else dim
 
     def compute_weight(self, module) -> Tensor:
-        """The weight of the module's present lengths and directions."""
+        """Returns the weight of the module's present lengths and directions."""
         return gradus._weight_norm(getattr(module, f"{self.name}_v"), getattr(module, f"{self.name}_g"), self.dim)
 
     @staticmethod
@@ -51,7 +51,7 @@ class WeightNorm:
 
 
 def _find(module, name):
-    """The key of the hook for a parameter among the module's forward pre-hooks, or None."""
+    """Returns the key of the hook for a parameter among the module's forward pre-hooks, or None."""
     return next((key for key, hook in module._forward_pre_hooks.items() if isinstance(hook, WeightNorm) and hook.name == name), None)
 
 

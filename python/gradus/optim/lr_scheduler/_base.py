@@ -20,7 +20,7 @@ def _copy(value):
 
 
 def group_values(optimizer, key):
-    """An option of each group; tensors are copied, as steps of a schedule change them in place."""
+    """Returns an option of each group; tensors are copied, as steps of a schedule change them in place."""
     return [_copy(group[key]) for group in optimizer.param_groups]
 
 
@@ -33,7 +33,7 @@ def set_group_value(group, key, value):
 
 
 def per_group(name, optimizer, value):
-    """An argument as a list with one value for each group: a list or tuple has to have as many."""
+    """Returns an argument as a list with one value for each group: a list or tuple has to have as many."""
     count = len(optimizer.param_groups)
     if isinstance(value, (list, tuple)):
         if len(value) != count:
@@ -44,7 +44,7 @@ def per_group(name, optimizer, value):
 
 
 def state_of_callable(function):
-    """What a state dict keeps of a function that was given: the attributes of an object, and None of a plain function."""
+    """Returns what a state dict keeps of a callable that was given: the attributes of an object, and None for a function."""
     return None if function is None or isinstance(function, types.FunctionType) else function.__dict__.copy()
 
 
@@ -59,7 +59,7 @@ def _note_steps(optimizer):
     if hasattr(optimizer.step, "_wrapped_by_lr_sched"):
         return
     function = optimizer.step.__func__
-    reference = weakref.ref(optimizer)  # The optimizer holds what is made here.
+    reference = weakref.ref(optimizer)  # The optimizer owns this wrapper, so it must not own the optimizer.
 
     @functools.wraps(function)
     def step(*args, **kwargs):
@@ -108,7 +108,7 @@ class LRScheduler:
             self._is_initial = False
 
     def state_dict(self):
-        """All attributes but the optimizer; PyTorch's schedules load it."""
+        """Returns all attributes but the optimizer; PyTorch's schedules load it."""
         return {key: value for key, value in self.__dict__.items() if key != "optimizer"}
 
     def load_state_dict(self, state_dict):
@@ -116,11 +116,11 @@ class LRScheduler:
         self.__dict__.update(state_dict)
 
     def get_last_lr(self):
-        """The rates that were set last, one for each group."""
+        """Returns the rates that were set last, one for each group."""
         return self._last_lr
 
     def get_lr(self):
-        """The rates for ``self.last_epoch``; ``step`` calls it, others want ``get_last_lr``."""
+        """Returns the rates for ``self.last_epoch``; ``step`` calls it, others want ``get_last_lr``."""
         if not self._get_lr_called_within_step and type(self)._compute_lr is not LRScheduler._compute_lr:
             warnings.warn("To get the last learning rate computed by the scheduler, please use `get_last_lr()`.", UserWarning, stacklevel=2)
         return self._compute_lr()

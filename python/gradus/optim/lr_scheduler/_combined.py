@@ -26,7 +26,7 @@ class _Combined(LRScheduler):
         self.optimizer = optimizer
 
     def state_dict(self):
-        """All attributes but the optimizer, and the states of the schedules."""
+        """Returns all attributes but the optimizer, and the states of the schedules."""
         state = super().state_dict()
         state["_schedulers"] = [scheduler.state_dict() for scheduler in self._schedulers]
         return state
@@ -54,7 +54,7 @@ class SequentialLR(_Combined):
                              f"{len(milestones)}")
         self._milestones = milestones
         self.last_epoch = last_epoch + 1
-        # Each schedule has made its first step when it was made: that is taken back, and the first one begins.
+        # The constructor of each schedule has made a step. All steps are undone, then the first schedule starts.
         for group in optimizer.param_groups:
             set_group_value(group, "lr", group["initial_lr"])
         _undo_step(self)

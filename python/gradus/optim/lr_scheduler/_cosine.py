@@ -22,7 +22,7 @@ class CosineAnnealingLR(LRScheduler):
             return self._current_lrs()
         if self._step_count == 1 and epoch > 0:
             return [low + (base - low) * (1 + math.cos(epoch * math.pi / half)) / 2 for base in self.base_lrs]
-        if (epoch - 1 - half) % (2 * half) == 0:  # At the lowest point there is nothing to multiply.
+        if (epoch - 1 - half) % (2 * half) == 0:  # At the minimum the factor is undefined, so the rate is raised by a sum.
             return [group["lr"] + (base - low) * (1 - math.cos(math.pi / half)) / 2
                     for base, group in zip(self.base_lrs, self.optimizer.param_groups)]
         return [(1 + math.cos(math.pi * epoch / half)) / (1 + math.cos(math.pi * (epoch - 1) / half)) * (group["lr"] - low) + low

@@ -77,7 +77,7 @@ class CyclicLR(_WithMomentum):
         self.base_lrs = base_lrs
 
     def scale_fn(self, x):
-        """The height of cycle, or at step, ``x``."""
+        """Returns the height of cycle, or at step, ``x``."""
         if self._scale_fn_custom is not None:
             return self._scale_fn_custom(x)
         if self.mode == "triangular":
@@ -95,7 +95,7 @@ class CyclicLR(_WithMomentum):
         return [low + (high - low) * part * scale for low, high in zip(self.base_lrs, self.max_lrs)]
 
     def state_dict(self):
-        """All attributes but the optimizer; of a ``scale_fn``, the attributes of an object are kept."""
+        """Returns all attributes but the optimizer; of a ``scale_fn``, the attributes of an object are kept."""
         state = super().state_dict()
         state["_scale_fn_custom"] = state_of_callable(self._scale_fn_custom)
         return state

@@ -71,7 +71,7 @@ class ReduceLROnPlateau(LRScheduler):
 
     @property
     def in_cooldown(self):
-        """Whether epochs are not counted now."""
+        """True while bad epochs are not counted."""
         return self.cooldown_counter > 0
 
     def step(self, metrics, epoch=None):

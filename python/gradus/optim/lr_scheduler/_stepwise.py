@@ -26,7 +26,7 @@ class _ByFunctions(LRScheduler):
         super().__init__(optimizer, last_epoch)
 
     def state_dict(self):
-        """All attributes but the optimizer; of functions, the attributes of objects are kept, and of plain functions nothing."""
+        """Returns all attributes but the optimizer. Of a callable object its attributes are kept, of a function nothing."""
         state = super().state_dict()
         state["lr_lambdas"] = [state_of_callable(function) for function in self.lr_lambdas]
         return state

@@ -8,7 +8,7 @@ __all__ = ["bartlett", "blackman", "cosine", "exponential", "gaussian", "general
 
 
 def general_cosine(M, *, a, sym=True, dtype=None, layout=_C.strided, device=None, requires_grad=False):
-    """The sum of (-1)^i a[i] cos(2 pi i k / n) for k < M, with n = M - 1, or M unless sym.
+    """Returns the sum of (-1)^i a[i] cos(2 pi i k / n) for k < M, with n = M - 1, or M unless sym.
 
     ValueError: M is negative, dtype is neither float32 nor float64, or there are no coefficients `a`. TypeError: those are not several numbers.
 

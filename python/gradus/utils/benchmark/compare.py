@@ -10,7 +10,7 @@ _BEST, _GOOD, _BAD, _VERY_BAD, _BOLD, _END = "\033[92m", "\033[34m", "\033[2m\03
 
 
 class Colorize(Enum):
-    """Whether times are coloured, and beside what."""
+    """The values of the option that says if times are coloured, and compared with which times."""
 
     NONE, COLUMNWISE, ROWWISE = "none", "columnwise", "rowwise"
 
@@ -36,7 +36,7 @@ class _Column:
         self._template = f"{{:>{max(digits) + decimals + (decimals > 0)}.{decimals}f}}"
 
     def text(self, result):
-        """The time of a measurement; as many spaces without one."""
+        """Returns the time of a measurement; as many spaces without one."""
         if result is None:
             return " " * len(self._written(1, 1, ""))
         warning = f" (! {result.iqr / result.median * 100:.0f}%)" if result.has_warnings else ""
@@ -67,13 +67,13 @@ class _Table:
         return "  " + (f"({row[1] or 'Unspecified env'})" if shows else "").ljust(self._env_width) + row[2]
 
     def _best(self, row, column):
-        """The least time of the row, or of the column for the same number of threads."""
+        """Returns the least time of the row, or of the column for the same number of threads."""
         rows = [row] if self._colorize is Colorize.ROWWISE else [other for other in self._rows if other[0] == row[0]]
         columns = self._columns if self._colorize is Colorize.ROWWISE else [column]
         return min(self._at(r, c).median for r in rows for c in columns if self._at(r, c))
 
     def render(self):
-        """The table as text."""
+        """Returns the table as text."""
         names = [self._row_name(row, before) for row, before in zip(self._rows, [None, *self._rows])]
         cells = [[text.text(self._at(row, column)) for column, text in zip(self._columns, self._texts)] for row in self._rows]
         header = ["", *(column or "" for column in self._columns)]
@@ -130,7 +130,7 @@ class Compare:
         self._colorize = Colorize.ROWWISE if rowwise else Colorize.COLUMNWISE
 
     def highlight_warnings(self):
-        """Marks times that are spread wide."""
+        """Marks times with a large interquartile range."""
         self._warns = True
 
     def print(self):

@@ -12,7 +12,7 @@ import gradus
 __all__ = ["Measurement", "TaskSpec", "ordered_unique", "select_unit", "set_torch_threads", "trim_sigfig", "unit_to_english"]
 
 _MOST_FIGURES = 4
-_LEAST_INTERVAL = 25e-9  # seconds: what a clock can tell apart
+_LEAST_INTERVAL = 25e-9  # seconds: the resolution of the clock
 _SPREAD, _GREAT_SPREAD = 0.1, 0.25  # interquartile ranges, as shares of the median, that give a warning
 _UNITS = {"ns": 1e-9, "us": 1e-6, "ms": 1e-3, "s": 1}
 _UNIT_NAMES = {"ns": "nanosecond", "us": "microsecond", "ms": "millisecond", "s": "second"}
@@ -20,7 +20,7 @@ _UNIT_NAMES = {"ns": "nanosecond", "us": "microsecond", "ms": "millisecond", "s"
 
 @dataclasses.dataclass(repr=False, frozen=True)
 class TaskSpec:
-    """What was measured, and how it is named in tables."""
+    """The statement that was measured, and its labels in tables."""
 
     stmt: str
     setup: str
@@ -40,7 +40,7 @@ class TaskSpec:
         return (self.stmt if self.label is None else self.label) + (f": {self.sub_label}" if self.sub_label else "")
 
     def setup_str(self):
-        """The setup, or nothing where there is none."""
+        """Returns the setup, or nothing where there is none."""
         if self.setup in ("", "pass"):
             return ""
         return f"setup:\n{textwrap.indent(self.setup, '  ')}" if "\n" in self.setup else f"setup: {self.setup}"
@@ -137,7 +137,7 @@ class Measurement:
 
     @staticmethod
     def merge(measurements):
-        """One measurement for each task, of all its times."""
+        """Returns one measurement for each task, of all its times."""
         times = {}
         for measurement in measurements:
             times.setdefault(measurement.task_spec, []).extend(measurement.times)
@@ -145,7 +145,7 @@ class Measurement:
 
 
 def select_unit(t):
-    """The name of a unit that suits a time, and its seconds.
+    """Returns the name of a unit that suits a time, and its seconds.
 
     >>> select_unit(0.02)
     ('ms', 0.001)
@@ -155,12 +155,12 @@ def select_unit(t):
 
 
 def unit_to_english(u):
-    """The word for a unit."""
+    """Returns the word for a unit."""
     return _UNIT_NAMES[u]
 
 
 def trim_sigfig(x, n):
-    """x with n significant digits.
+    """Returns x with n significant digits.
 
     >>> trim_sigfig(1234.0, 2)
     1200.0
@@ -172,7 +172,7 @@ def trim_sigfig(x, n):
 
 
 def ordered_unique(elements):
-    """The elements, each once, in order of their first place."""
+    """Returns the elements, each once, in order of their first place."""
     return list(dict.fromkeys(elements))
 
 

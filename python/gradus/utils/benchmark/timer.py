@@ -51,7 +51,7 @@ class Timer:
         return Measurement(number, times, self._task_spec)
 
     def timeit(self, number=1000000):
-        """One time of so many runs, after a hundredth as many to warm up."""
+        """Returns one time of so many runs, after a hundredth as many to warm up."""
         with set_torch_threads(self._task_spec.num_threads):
             self._time(max(number // 100, 2))
             return self._measured(number, [self._time(number)])
@@ -65,7 +65,7 @@ class Timer:
         raise NotImplementedError("See `Timer.blocked_autorange.`")
 
     def _block_size(self, min_run_time):
-        """How many runs make the cost of the clock small. Running them warms up."""
+        """Returns how many runs make the cost of the clock small. Running them warms up."""
         overhead, number = statistics.median_low([self._time(0) for _ in range(5)]), 1
         while True:
             time = self._time(number)
@@ -84,7 +84,7 @@ class Timer:
         return times
 
     def blocked_autorange(self, callback=None, min_run_time=0.2):
-        """Times of blocks of runs, until they last min_run_time seconds together. callback(runs, seconds) is called for each.
+        """Returns times of blocks of runs, until they last min_run_time seconds together. callback(runs, seconds) is called for each.
 
         >>> Timer("1 + 1").blocked_autorange(min_run_time=0.001).median > 0
         True
@@ -94,7 +94,7 @@ class Timer:
             return self._measured(number, self._blocks(number, lambda times: True, min_run_time, None, callback))
 
     def adaptive_autorange(self, threshold=0.1, *, min_run_time=0.01, max_run_time=10.0, callback=None):
-        """As blocked_autorange, until the range between the quartiles is below a share of the median, or max_run_time is over."""
+        """Calls blocked_autorange until the interquartile range is below a share of the median, or max_run_time is over."""
         with set_torch_threads(self._task_spec.num_threads):
             number = self._block_size(0.05)
 

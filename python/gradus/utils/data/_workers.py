@@ -12,8 +12,8 @@ from gradus.multiprocessing.reductions import receive
 from gradus.utils.data._utils.worker import Failure, StreamEnd, worker_loop
 from gradus.utils.data.dataloader import _BaseDataLoaderIter
 
-_PATIENCE = 5.0  # Seconds a worker has to end by itself.
-_NOTHING = object()  # Stands for the batch of a task that gives none, or has given it out of turn.
+_PATIENCE = 5.0  # The seconds after which a worker that does not end is killed.
+_NOTHING = object()  # The batch of a task that yields none, or that was already yielded out of order.
 
 
 class _Worker:
@@ -31,8 +31,8 @@ class _Worker:
         finally:
             end.close()
         self.pid = self.process.pid
-        self.tasks = 0  # Sent, and not answered.
-        self.ended = False  # Its part of a stream is.
+        self.tasks = 0  # The number of tasks that were sent and not answered.
+        self.ended = False  # True once the worker's part of a stream has ended.
 
     def died(self):
         return RuntimeError(f"DataLoader worker (pid(s) {self.pid}) exited unexpectedly")
@@ -83,13 +83,13 @@ class _MultiProcessingDataLoaderIter(_BaseDataLoaderIter):
         self._begin()
 
     def _begin(self):
-        # PyTorch begins with its sampler a second time here; one that draws when it begins has to draw as often.
+        # PyTorch starts its sampler a second time here. A sampler that draws numbers when it starts must draw as often.
         self._indices = iter(self._loader._index_sampler)
         self._yielded = 0
-        self._next_task = 0  # The number of the next task to deal.
+        self._next_task = 0  # The number of the next task to send.
         self._next_given = 0  # The number of the batch whose turn it is.
         self._next_worker = 0
-        self._answers = {}  # What came before its turn, by number.
+        self._answers = {}  # Batches that arrived early, by number.
         for worker in self._workers:
             worker.tasks = 0
             worker.ended = False
@@ -151,7 +151,7 @@ class _MultiProcessingDataLoaderIter(_BaseDataLoaderIter):
         return answer
 
     def _receive(self):
-        """The next answer of any worker."""
+        """Returns the next answer of a worker, whichever sends one first."""
         by_pipe = {worker.pipe: worker for worker in self._workers if worker.tasks}
         by_sentinel = {worker.process.sentinel: worker for worker in by_pipe.values()}
         ready = connection.wait([*by_pipe, *by_sentinel], self._loader.timeout or None)

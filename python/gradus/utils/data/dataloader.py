@@ -99,8 +99,8 @@ class DataLoader(Generic[T_co]):
         self.generator = generator
         self.collate_fn = collate_fn or (default_convert if batch_sampler is None else default_collate)
         self.persistent_workers = persistent_workers
-        self._reported_length = None  # What len() last said of a stream.
-        self._iterator = None  # With persistent workers, the one that has them.
+        self._reported_length = None  # The last result of len() for a stream.
+        self._iterator = None  # With persistent workers, the iterator that owns them.
         self._initialized = True
         self._warn_of_many_workers()
 
@@ -217,7 +217,7 @@ class _BaseDataLoaderIter:
                                                in_batches=loader.batch_sampler is not None, collate_fn=loader.collate_fn,
                                                drop_last=loader.drop_last)
         self._indices = iter(loader._index_sampler)
-        # Drawn without workers too, and at this moment: what a program draws afterwards then does not depend on their number.
+        # Drawn now, also without workers, so that the numbers that a program draws later do not depend on the number of workers.
         self._base_seed = gradus.empty((), dtype=gradus.int64).random_(generator=loader.generator).item()
         self._yielded = 0
         self._start()

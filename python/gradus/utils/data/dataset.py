@@ -15,7 +15,7 @@ T_co = TypeVar("T_co", covariant=True)
 class Dataset(Generic[T_co]):
     """A collection of samples by index. A subclass writes ``__getitem__``, and ``__len__`` for most samplers.
 
-    It may write ``__getitems__(indices)``, which returns a list of samples and is used for whole batches.
+    It may write ``__getitems__(indices)``, which returns a list of samples and is used to load a batch in one call.
 
     >>> class Squares(Dataset):
     ...     def __getitem__(self, index):
@@ -151,7 +151,7 @@ class ConcatDataset(Dataset[T_co]):
 
     @staticmethod
     def cumsum(sequence):
-        """The lengths of data sets, added up one after another.
+        """Returns the lengths of data sets, added up one after another.
 
         >>> ConcatDataset.cumsum(["ab", "c"])
         [2, 3]
@@ -200,7 +200,7 @@ class Subset(Dataset[T_co]):
         if type(self).__getitem__ is not Subset.__getitem__ and type(self).__getitems__ is Subset.__getitems__:
             raise NotImplementedError(
                 f"{type(self).__name__} overrides __getitem__ but not __getitems__. When subclassing Subset and overriding __getitem__, "
-                "you must also override __getitems__, which a DataLoader calls for whole batches, for instance:\n\n"
+                "you must also override __getitems__, which a DataLoader calls with the indices of a batch, for instance:\n\n"
                 "def __getitems__(self, indices):\n    return [self.__getitem__(idx) for idx in indices]")
 
     def __getitem__(self, index):

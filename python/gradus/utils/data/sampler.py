@@ -10,7 +10,7 @@ T_co = TypeVar("T_co", covariant=True)
 
 
 class Sampler(Generic[T_co]):
-    """What a sampler is: iterating over it gives indices, or lists of them. ``__len__`` is wanted by ``len(loader)`` only."""
+    """The base of samplers: iterating over one gives indices, or lists of them. ``__len__`` is wanted by ``len(loader)`` only."""
 
     def __iter__(self):
         raise NotImplementedError
@@ -44,7 +44,7 @@ class RandomSampler(Sampler):
     Args:
         data_source: a data set with a length.
         replacement (bool): an index may come several times.
-        num_samples (int, optional): how many indices to draw; the length of the data set. Without replacement, whole permutations
+        num_samples (int, optional): how many indices to draw; the length of the data set. Without replacement, permutations of all indices
             follow one another until there are enough.
         generator (Generator, optional): without one, each pass seeds its own from the default generator.
 
@@ -76,7 +76,7 @@ class RandomSampler(Sampler):
             generator = gradus.Generator()
             generator.manual_seed(gradus.empty((), dtype=gradus.int64).random_().item())
         if self.replacement:
-            # In pieces of 32, as PyTorch draws them.
+            # PyTorch draws 32 at a time.
             for _ in range(self.num_samples // 32):
                 yield from gradus.randint(n, (32,), dtype=gradus.int64, generator=generator).tolist()
             yield from gradus.randint(n, (self.num_samples % 32,), dtype=gradus.int64, generator=generator).tolist()

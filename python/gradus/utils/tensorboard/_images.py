@@ -22,7 +22,7 @@ def as_rows(array, dataformats):
 
 
 def grid(images, columns=8):
-    """A batch (N, C, H, W) as one image (3, H, W), row by row."""
+    """Returns a batch (N, C, H, W) as one image (3, H, W), row by row."""
     if images.shape[1] == 1:
         images = images.repeat(3, axis=1)
     if images.ndim != 4 or images.shape[1] != 3:
@@ -43,9 +43,9 @@ def as_bytes(image):
 
 
 def png(image):
-    """The PNG file of rows of uint8 pixels, of 1, 3 or 4 channels."""
+    """Returns the PNG file of rows of uint8 pixels, of 1, 3 or 4 channels."""
     height, width, channels = image.shape
-    lines = numpy.zeros((height, 1 + width * channels), numpy.uint8)  # a line begins with the number of its filter, 0: none
+    lines = numpy.zeros((height, 1 + width * channels), numpy.uint8)  # each line begins with the number of its filter; 0 is no filter
     lines[:, 1:] = image.reshape(height, -1)
     header = struct.pack(">IIBBBBB", width, height, 8, {1: 0, 3: 2, 4: 6}[channels], 0, 0, 0)
     chunks = ((b"IHDR", header), (b"IDAT", zlib.compress(lines.tobytes())), (b"IEND", b""))
@@ -53,7 +53,7 @@ def png(image):
 
 
 def of_figure(figures, close=True):
-    """The pixels (C, H, W) of a figure of matplotlib, or (N, C, H, W) of a list."""
+    """Returns the pixels (C, H, W) of a figure of matplotlib, or (N, C, H, W) of a list."""
     from matplotlib import pyplot
     from matplotlib.backends.backend_agg import FigureCanvasAgg
 

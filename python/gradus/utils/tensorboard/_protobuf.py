@@ -5,7 +5,7 @@ _VARINT, _FIXED64, _BYTES, _FIXED32 = 0, 1, 2, 5
 
 
 def varint(value):
-    """An integer in groups of 7 bits, the lowest first; a negative one as 64 bits of two's complement."""
+    """Returns an integer in groups of 7 bits, the lowest first; a negative one as 64 bits of two's complement."""
     value &= 2**64 - 1
     groups = bytearray()
     while value > 0x7F:
@@ -20,22 +20,22 @@ def _field(number, wire_type):
 
 
 def integer(number, value):
-    """A field of an integer, enum or bool."""
+    """Returns a field of an integer, enum or bool."""
     return _field(number, _VARINT) + varint(int(value))
 
 
 def double(number, value):
-    """A field of a float64."""
+    """Returns a field of a float64."""
     return _field(number, _FIXED64) + struct.pack("<d", value)
 
 
 def float32(number, value):
-    """A field of a float32."""
+    """Returns a field of a float32."""
     return _field(number, _FIXED32) + struct.pack("<f", value)
 
 
 def message(number, *parts):
-    """A field of a message that consists of fields, or of bytes.
+    """Returns a field of a message that consists of fields, or of bytes.
 
     >>> message(1, integer(2, 300)).hex()
     '0a0310ac02'
@@ -45,15 +45,15 @@ def message(number, *parts):
 
 
 def text(number, value):
-    """A field of a string."""
+    """Returns a field of a string."""
     return message(number, value.encode())
 
 
 def doubles(number, values):
-    """A packed field of float64 numbers."""
+    """Returns a packed field of float64 numbers."""
     return message(number, struct.pack(f"<{len(values)}d", *values))
 
 
 def float32s(number, values):
-    """A packed field of float32 numbers."""
+    """Returns a packed field of float32 numbers."""
     return message(number, struct.pack(f"<{len(values)}f", *values))

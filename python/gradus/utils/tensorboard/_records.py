@@ -16,7 +16,7 @@ _TABLE = _table_of_crc32c()
 
 
 def crc32c(data):
-    """The CRC-32C of bytes.
+    """Returns the CRC-32C of bytes.
 
     >>> hex(crc32c(b"123456789"))
     '0xe3069283'
@@ -28,12 +28,12 @@ def crc32c(data):
 
 
 def _masked(data):
-    """The checksum rotated and moved, so that data which holds checksums has no weak one."""
+    """Returns the checksum rotated and moved, so that data which holds checksums has no weak one."""
     crc = crc32c(data)
     return struct.pack("<I", ((crc >> 15 | crc << 17) + 0xA282EAD8) & 0xFFFFFFFF)
 
 
 def record(data):
-    """The frame of a record: 8 bytes of length and their checksum, the data and theirs."""
+    """Returns the frame of a record: 8 bytes of length and their checksum, the data and theirs."""
     length = struct.pack("<Q", len(data))
     return length + _masked(length) + data + _masked(data)

@@ -1,4 +1,4 @@
-"""What is logged, as messages that TensorBoard's plug-ins read. Field numbers are those of its .proto files, whose names the comments give."""
+"""The messages that TensorBoard's plug-ins read. Field numbers are those of its .proto files, whose names the comments give."""
 import io
 import wave
 
@@ -11,7 +11,7 @@ _FLOAT, _STRING = 1, 7  # DataType of tensor.proto
 
 
 def value(tag, content, metadata=b""):
-    """A summary of one value: Summary.value { tag, … , metadata }."""
+    """Returns a summary of one value: Summary.value { tag, … , metadata }."""
     return message(1, text(1, tag), content, metadata)
 
 
@@ -27,7 +27,7 @@ def _shape(*sizes):
 
 
 def scalar(tag, number, new_style=False, double_precision=False):
-    """A number: simple_value, or a 0-d tensor of the plug-in scalars."""
+    """Returns a number: simple_value, or a 0-d tensor of the plug-in scalars."""
     if double_precision:
         tensor = message(8, integer(1, 2), _shape(), doubles(6, [number]))
     elif new_style:
@@ -38,7 +38,7 @@ def scalar(tag, number, new_style=False, double_precision=False):
 
 
 def tensor(tag, array):
-    """A tensor of float32 or float64 numbers."""
+    """Returns a tensor of float32 or float64 numbers."""
     is_double = array.dtype == numpy.float64
     numbers = (doubles(6, array.ravel()) if is_double else float32s(5, array.ravel().astype(numpy.float32)))
     return value(tag, message(8, integer(1, 2 if is_double else _FLOAT), _shape(*array.shape), numbers), _plugin("tensor"))
@@ -56,7 +56,7 @@ def histogram(tag, array, bins, max_bins=None):
         limits = numpy.append(limits[:-1:step], limits[-1])
     filled = numpy.flatnonzero(counts)
     first, last = filled[0], filled[-1] + 1
-    # Only right ends are kept, so an empty bin before the first filled one says where that begins.
+    # Only right ends are kept, so an empty bin before the first filled one marks its left end.
     counts = numpy.concatenate([[0], counts[first:last]])
     return histogram_raw(tag, numbers.min(), numbers.max(), len(numbers), numbers.sum(), numbers.dot(numbers), limits[first:last + 1], counts)
 
@@ -87,7 +87,7 @@ def audio(tag, samples, sample_rate):
 
 
 def written(tag, string):
-    """A text for the plug-in text, which reads Markdown."""
+    """Returns a text for the plug-in text, which reads Markdown."""
     content = message(8, integer(1, _STRING), _shape(1), text(8, string))
     return value(f"{tag}/text_summary", content, _plugin("text"))
 
@@ -108,7 +108,7 @@ def pr_curve(tag, labels, predictions, num_thresholds, weights):
 
 
 def pr_curve_raw(tag, tp, fp, tn, fn, precision, recall, num_thresholds):
-    """A tensor of six rows; PrCurvePluginData { version, num_thresholds }."""
+    """Returns a tensor of six rows; PrCurvePluginData { version, num_thresholds }."""
     rows = numpy.stack([tp, fp, tn, fn, precision, recall])
     content = message(8, integer(1, _FLOAT), _shape(*rows.shape), float32s(5, rows.ravel()))
     return value(tag, content, _plugin("pr_curves", integer(2, min(num_thresholds, 127))))
@@ -139,7 +139,7 @@ def _json_value(number, content):
 
 
 def hparams(hparam_dict, metric_dict, domains):
-    """The three summaries of a run: the experiment, and the beginning and end of the session."""
+    """Returns the three summaries of a run: the experiment, and the beginning and end of the session."""
     given = {name: content for name, content in hparam_dict.items() if content is not None}
     for name, domain in domains.items():
         if name not in hparam_dict or not isinstance(domain, list) or not all(isinstance(item, type(hparam_dict[name])) for item in domain):

@@ -19,7 +19,7 @@ _numbers_of_files = itertools.count()
 
 
 def _array(values):
-    """A numpy array of a tensor, a number or a sequence; half types as float32."""
+    """Returns a numpy array of a tensor, a number or a sequence; half types as float32."""
     if isinstance(values, gradus.Tensor):
         values = values.detach().cpu()
         return (values.float() if values.dtype in (gradus.bfloat16, gradus.float16) else values).numpy()
@@ -27,7 +27,7 @@ def _array(values):
 
 
 def _number(value):
-    """One number of a tensor or array of one element, or a number."""
+    """Returns one number of a tensor or array of one element, or a number."""
     array = _array(value)
     if array.size != 1:
         raise AssertionError("scalar should be 0D")
@@ -50,7 +50,7 @@ class FileWriter:
         self.flush()
 
     def get_logdir(self):
-        """The folder."""
+        """Returns the folder."""
         return self._log_dir
 
     def add_event(self, event, step=None, walltime=None):
@@ -106,7 +106,7 @@ class SummaryWriter:
         return FileWriter(folder, self.max_queue, self.flush_secs, self.filename_suffix)
 
     def _get_file_writer(self):
-        """The writer, opened again after close()."""
+        """Returns the writer, opened again after close()."""
         if self.file_writer is None:
             self.file_writer = self._new_writer(self.log_dir)
             self.all_writers = {self.log_dir: self.file_writer}
@@ -120,7 +120,7 @@ class SummaryWriter:
         self._get_file_writer().add_summary(summary, global_step, walltime)
 
     def get_logdir(self):
-        """The folder."""
+        """Returns the folder."""
         return self.log_dir
 
     # ---- Numbers ----------------------------------------------------------------------------------------------------------------
@@ -296,7 +296,7 @@ def _write_lines(folder, name, lines):
 
 
 def _sprite(images):
-    """A square of images, as many in a row as in a column."""
+    """Returns a square of images, as many in a row as in a column."""
     arranged = _images.as_bytes(_images.grid(images, math.ceil(len(images) ** 0.5))).transpose(1, 2, 0)
     square = numpy.zeros((arranged.shape[1], arranged.shape[1], 3), numpy.uint8)
     square[:arranged.shape[0]] = arranged

@@ -38,7 +38,7 @@ def default_convert(data):
 
 
 def _like_mapping(mapping, items):
-    """The items in a mapping of the same class, or in a dictionary if that class cannot be made of them."""
+    """Returns the items in a mapping of the same class, or in a dictionary if that class cannot be made of them."""
     try:
         if isinstance(mapping, collections.abc.MutableMapping):
             clone = copy.copy(mapping)
@@ -50,7 +50,7 @@ def _like_mapping(mapping, items):
 
 
 def _like_sequence(sequence, items):
-    """The items in a sequence of the same class, or in a list if that class cannot be made of them."""
+    """Returns the items in a sequence of the same class, or in a list if that class cannot be made of them."""
     try:
         if isinstance(sequence, collections.abc.MutableSequence):
             clone = copy.copy(sequence)
@@ -97,7 +97,7 @@ def _function_for(sample, functions):
     for kind, function in functions.items():
         if isinstance(sample, kind):
             return function
-    # NumPy is asked for its classes only where something of it is in the batch.
+    # NumPy's classes are only looked at if it is imported.
     numpy = sys.modules.get("numpy")
     if numpy is not None and functions is default_collate_fn_map:
         if isinstance(sample, numpy.ndarray):
@@ -108,7 +108,7 @@ def _function_for(sample, functions):
 
 
 def collate_tensor_fn(batch, *, collate_fn_map=None):
-    """The tensors, stacked along a new first dimension; in a worker in memory that the loader's process shares."""
+    """Returns the tensors, stacked along a new first dimension; in a worker in memory that the loader's process shares."""
     first = batch[0]
     if get_worker_info() is None or first.device.type != "cpu" or first.requires_grad or any(each.dtype != first.dtype for each in batch):
         return gradus.stack(batch, 0)
@@ -117,29 +117,29 @@ def collate_tensor_fn(batch, *, collate_fn_map=None):
 
 
 def collate_float_fn(batch, *, collate_fn_map=None):
-    """A tensor of float64 of the numbers."""
+    """Returns a tensor of float64 of the numbers."""
     return gradus.tensor(batch, dtype=gradus.float64)
 
 
 def collate_int_fn(batch, *, collate_fn_map=None):
-    """A tensor of the numbers."""
+    """Returns a tensor of the numbers."""
     return gradus.tensor(batch)
 
 
 def collate_str_fn(batch, *, collate_fn_map=None):
-    """The list of texts itself."""
+    """Returns the list of texts itself."""
     return batch
 
 
 def collate_numpy_array_fn(batch, *, collate_fn_map=None):
-    """The arrays, as tensors, stacked. TypeError: they hold text or objects."""
+    """Returns the arrays, as tensors, stacked. TypeError: they hold text or objects."""
     if _is_text_or_object(batch[0]):
         raise TypeError(default_collate_err_msg_format.format(batch[0].dtype))
     return collate([gradus.as_tensor(array) for array in batch], collate_fn_map=collate_fn_map)
 
 
 def collate_numpy_scalar_fn(batch, *, collate_fn_map=None):
-    """A tensor of NumPy's numbers."""
+    """Returns a tensor of NumPy's numbers."""
     return gradus.as_tensor(batch)
 
 

@@ -31,7 +31,7 @@ class WorkerInfo:
 
 
 def get_worker_info():
-    """The :class:`WorkerInfo` of this process, or None in a process that is no worker.
+    """Returns the :class:`WorkerInfo` of this process, or None in a process that is no worker.
 
     >>> get_worker_info() is None
     True
@@ -121,7 +121,7 @@ def _introduce(dataset, base_seed, worker_id, num_workers):
 
 
 def _read_ahead(pipe):
-    """A queue that a thread fills from the pipe: the loader never waits for a worker that itself waits for the loader to read."""
+    """Returns a queue that a thread fills from the pipe: the loader never waits for a worker that itself waits for the loader to read."""
     tasks = queue.SimpleQueue()
 
     def read():

@@ -1,0 +1,41 @@
+"""The distribution of the absolute value, for a distribution that is symmetric around 0."""
+import math
+
+import gradus
+from gradus.distributions import constraints
+from gradus.distributions.transformed_distribution import TransformedDistribution
+from gradus.distributions.transforms import AbsTransform
+
+
+class Half(TransformedDistribution):
+    """The distribution of abs(x) for x of a distribution around 0 with a parameter `scale`."""
+
+    arg_constraints = {"scale": constraints.positive}
+    support = constraints.nonnegative
+    has_rsample = True
+
+    def __init__(self, symmetric, validate_args):
+        super().__init__(symmetric, AbsTransform(), validate_args=validate_args)
+
+    @property
+    def scale(self):
+        """The scale of the symmetric distribution."""
+        return self.base_dist.scale
+
+    @property
+    def mode(self):
+        return gradus.zeros_like(self.scale)
+
+    def log_prob(self, value):
+        self._validate_value(value)
+        return gradus.where(value >= 0, self.base_dist.log_prob(value) + math.log(2), -gradus.inf)
+
+    def cdf(self, value):
+        self._validate_value(value)
+        return 2 * self.base_dist.cdf(value) - 1
+
+    def icdf(self, prob):
+        return self.base_dist.icdf((prob + 1) / 2)
+
+    def entropy(self):
+        return self.base_dist.entropy() - math.log(2)
