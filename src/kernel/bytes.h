@@ -6,6 +6,7 @@
 #include <stdint.h>
 #include <string.h>
 
+#include "base/inline.h"
 #include "kernel/table.h"
 
 enum { GRD_PATTERN = 16, GRD_BYTES_SIZES = 4, GRD_LINE_LEAST = 32, GRD_JOINED_PARTS = 16 };
@@ -48,14 +49,14 @@ struct grd_bytes_kernels {
 };
 
 /* The first and the last `size` of some bytes, which are all of them. */
-static inline __attribute__((always_inline)) void grd_copy_ends(char *to, const char *from, int64_t bytes, int64_t size)
+GRD_INLINE void grd_copy_ends(char *to, const char *from, int64_t bytes, int64_t size)
 {
     memcpy(to, from, (size_t)size);
     memcpy(to + bytes - size, from + bytes - size, (size_t)size);
 }
 
 /* At most 2 * GRD_LINE_LEAST bytes. */
-static inline __attribute__((always_inline)) void grd_copy_short(char *to, const char *from, int64_t bytes)
+GRD_INLINE void grd_copy_short(char *to, const char *from, int64_t bytes)
 {
     if (bytes >= GRD_LINE_LEAST)
         grd_copy_ends(to, from, bytes, GRD_LINE_LEAST);

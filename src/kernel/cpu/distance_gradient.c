@@ -31,13 +31,13 @@ static const T largest = DBL_MAX;
 #endif
 
 /* 1 or -1 where `counts`, 0 elsewhere, NaN where d is NaN. */
-INLINE vector sign_of(vector d, lane_bits counts)
+GRD_INLINE vector sign_of(vector d, lane_bits counts)
 {
     const lane_bits one = (lane_bits)((vector){0} + 1), sign = (lane_bits) - (vector){0};
     return (vector)(((((lane_bits)d & sign) | one) & counts) | (d != d));
 }
 
-INLINE vector slope_of(enum slope slope, vector d, vector far)
+GRD_INLINE vector slope_of(enum slope slope, vector d, vector far)
 {
     if (slope == WHOLE)
         return d;
@@ -53,7 +53,7 @@ struct tile {
     vector weight[PIECE], far[PIECE]; /* by the row of x2 */
 };
 
-INLINE void add_columns(const struct tile *t, int columns, enum slope slope, const T *b, const vector *a, vector *sums)
+GRD_INLINE void add_columns(const struct tile *t, int columns, enum slope slope, const T *b, const vector *a, vector *sums)
 {
     vector piece[COLUMNS] = {{0}};
     for (int64_t j = 0; j < t->others; j++, b += t->width)
@@ -61,7 +61,7 @@ INLINE void add_columns(const struct tile *t, int columns, enum slope slope, con
     UNROLLED for (int c = 0; c < columns; c++) sums[c] += piece[c];
 }
 
-INLINE void add_all_columns(const struct tile *t, int64_t columns, enum slope slope, const vector *a, vector *sums)
+GRD_INLINE void add_all_columns(const struct tile *t, int64_t columns, enum slope slope, const vector *a, vector *sums)
 {
     int64_t k = 0;
     for (; k + COLUMNS <= columns; k += COLUMNS)

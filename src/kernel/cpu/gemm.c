@@ -69,7 +69,7 @@ static struct target adding_to(struct target to)
     return with_plain(to);
 }
 
-INLINE lane combine(lane sum, const lane *c, const struct target *to)
+GRD_INLINE lane combine(lane sum, const lane *c, const struct target *to)
 {
     return to->fresh ? to->alpha[0] * sum : to->alpha[0] * sum + to->beta[0] * *c;
 }
@@ -129,7 +129,7 @@ struct right {
 };
 
 /* Adds what move_to_tile has left. */
-INLINE void add_tile(int rows, int vectors, const lane *tile, vector sum[ROWS][PARTS][VECTORS])
+GRD_INLINE void add_tile(int rows, int vectors, const lane *tile, vector sum[ROWS][PARTS][VECTORS])
 {
 #pragma GCC unroll 8
     for (int r = 0; r < rows; r++)
@@ -141,7 +141,7 @@ INLINE void add_tile(int rows, int vectors, const lane *tile, vector sum[ROWS][P
 }
 
 /* The sums begin again at 0. */
-INLINE void move_to_tile(int rows, int vectors, vector sum[ROWS][PARTS][VECTORS], lane *tile)
+GRD_INLINE void move_to_tile(int rows, int vectors, vector sum[ROWS][PARTS][VECTORS], lane *tile)
 {
 #pragma GCC unroll 8
     for (int r = 0; r < rows; r++)
@@ -156,8 +156,8 @@ INLINE void move_to_tile(int rows, int vectors, vector sum[ROWS][PARTS][VECTORS]
 
 /* c (+)= sum over p of a[r][p] * b[p][column], for `valid` of `rows` rows; `is_packed`, `rows` and `vectors` are
  * constants where this is inlined. */
-INLINE void micro(bool is_packed, int rows, int vectors, int64_t k, const lane *a, struct left left, const lane *b, struct right right,
-                  int64_t valid, lane *c, const struct target *to)
+GRD_INLINE void micro(bool is_packed, int rows, int vectors, int64_t k, const lane *a, struct left left, const lane *b, struct right right,
+                      int64_t valid, lane *c, const struct target *to)
 {
     vector sum[ROWS][PARTS][VECTORS];
     lane tile[ROWS * PARTS * WIDTH];
@@ -243,12 +243,12 @@ INLINE void micro(bool is_packed, int rows, int vectors, int64_t k, const lane *
         write_tile(tile, valid, right.columns, c, to);
 }
 
-INLINE int64_t columns_of_panel(int64_t left)
+GRD_INLINE int64_t columns_of_panel(int64_t left)
 {
     return left < WIDTH ? left : WIDTH;
 }
 
-INLINE struct right right_of(int64_t columns, int64_t row, int64_t part, bool whole)
+GRD_INLINE struct right right_of(int64_t columns, int64_t row, int64_t part, bool whole)
 {
     const lane_mask last = first_lanes(columns - (vectors_of(columns) - 1) * LANES);
     return (struct right){.row = row, .part = part, .columns = columns, .last = last, .whole = whole};
@@ -264,8 +264,8 @@ static void pack(int64_t k, int64_t columns, int64_t width, const char *from, in
 /* ---- Both operands packed ----------------------------------------------------------------------------------------------------------- */
 
 /* All strips of a against one panel, while `next` comes nearer, an equal share with each strip. */
-INLINE void packed_panel(int vectors, int64_t m, int64_t columns, int64_t k, const lane *a, const lane *b, const lane *next, lane *c,
-                         const struct target *to)
+GRD_INLINE void packed_panel(int vectors, int64_t m, int64_t columns, int64_t k, const lane *a, const lane *b, const lane *next, lane *c,
+                             const struct target *to)
 {
     const struct left left = {1, ROWS, ROWS * PARTS};
     const int64_t width = vectors * LANES, row_bytes = vectors * VECTOR_BYTES * PARTS;
@@ -299,7 +299,7 @@ static void packed(const struct grd_gemm *g)
 /* ---- Dot products ------------------------------------------------------------------------------------------------------------------- */
 
 /* The sum of n running values, which are overwritten; n is a power of two. */
-INLINE lane sum_of_running(int n, lane *running)
+GRD_INLINE lane sum_of_running(int n, lane *running)
 {
     for (int half = n / 2; half > 0; half /= 2)
         for (int l = 0; l < half; l++)
@@ -401,7 +401,7 @@ static void dots(const struct operands *o, const struct target *to)
 
 #if !GRD_IS_COMPLEX
 /* c[j] (+)= sum over p of a[p] * b[p][j] for `vectors` vectors of columns. */
-INLINE void row_panel(int vectors, const struct operands *o, int64_t j, lane_mask last, bool whole, const struct target *to)
+GRD_INLINE void row_panel(int vectors, const struct operands *o, int64_t j, lane_mask last, bool whole, const struct target *to)
 {
     vector sum[ROW_VECTORS];
 #pragma GCC unroll 8
@@ -440,8 +440,8 @@ static void row_product(const struct operands *o, const struct target *to)
 #endif
 
 /* All rows of a against one panel. */
-INLINE void strips(int vectors, int64_t m, int64_t k, const lane *a, struct left left, const lane *b, struct right right, lane *c,
-                   const struct target *to)
+GRD_INLINE void strips(int vectors, int64_t m, int64_t k, const lane *a, struct left left, const lane *b, struct right right, lane *c,
+                       const struct target *to)
 {
     int64_t i = 0;
     for (; i + ROWS <= m; i += ROWS)
@@ -459,7 +459,7 @@ INLINE void strips(int vectors, int64_t m, int64_t k, const lane *a, struct left
 }
 
 /* Four vectors are two and two: one alone would wait for its loads. */
-INLINE int64_t next_columns(int64_t left)
+GRD_INLINE int64_t next_columns(int64_t left)
 {
     return vectors_of(left) == 4 ? 2 * LANES : columns_of_panel(left);
 }

@@ -26,7 +26,7 @@ static const R epsilon = DBL_EPSILON, least_scale = DBL_MIN;
 
 /* The tangent of the angle of a rotation x' = c x - s y, y' = s x + c y, of which the products (x, x) = a, (y, y) = b and (x, y) = both become
  * (x', x') = a - t both, (y', y') = b + t both and (x', y') = 0. The smaller of two angles. */
-INLINE R rotation(R a, R b, R both)
+GRD_INLINE R rotation(R a, R b, R both)
 {
     const R gap = b - a, twice = 2 * both, size = fabs(gap) + hypot(gap, twice); /* the squares of products of short columns are 0 */
     return size > 0 ? (gap < 0 ? -twice : twice) / size : 0;

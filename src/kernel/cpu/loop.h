@@ -4,8 +4,7 @@
 
 #include <stdint.h>
 
-/* A part of the functions that call it, whose constants it sees. */
-#define INLINE static inline __attribute__((always_inline))
+#include "base/inline.h"
 
 /* Over 16 lanes or fewer, to be vectorised, or over blocks of them: not written out before that is considered. */
 #define LANEWISE _Pragma("GCC unroll 1")
@@ -32,7 +31,7 @@
 #define HAS_FMA
 #endif
 
-INLINE int64_t at_most(int64_t a, int64_t b)
+GRD_INLINE int64_t at_most(int64_t a, int64_t b)
 {
     return a < b ? a : b;
 }

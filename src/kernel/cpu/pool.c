@@ -22,7 +22,7 @@ typedef P place_vector __attribute__((vector_size(VECTOR_BYTES)));
 /* ---- Vectors ------------------------------------------------------------------------------------------------------------------------- */
 
 /* Lanes `stride` apart, of which the first n are used; reads beyond them within the slack of a line. */
-INLINE vector load_apart(const T *at, int64_t n, int64_t stride)
+GRD_INLINE vector load_apart(const T *at, int64_t n, int64_t stride)
 {
     if (stride == 1)
         return load_vector(at);
@@ -34,7 +34,7 @@ INLINE vector load_apart(const T *at, int64_t n, int64_t stride)
     return v;
 }
 
-INLINE void store_first(T *at, vector v, int64_t n)
+GRD_INLINE void store_first(T *at, vector v, int64_t n)
 {
     if (n == LANES)
         store_vector(at, v);
@@ -42,13 +42,13 @@ INLINE void store_first(T *at, vector v, int64_t n)
         store_lanes(at, first_lanes(n), v);
 }
 
-INLINE vector vector_of(C x)
+GRD_INLINE vector vector_of(C x)
 {
     return (vector){0} + x;
 }
 
 /* Integers wrap: lanes that are not used hold anything. */
-INLINE vector plus(vector a, vector b)
+GRD_INLINE vector plus(vector a, vector b)
 {
 #if GRD_IS_FLOAT
     return a + b;
@@ -58,12 +58,12 @@ INLINE vector plus(vector a, vector b)
 #endif
 }
 
-INLINE place_vector places_of(P x)
+GRD_INLINE place_vector places_of(P x)
 {
     return (place_vector){0} + x;
 }
 
-INLINE place_vector choose(place_vector mask, place_vector yes, place_vector no)
+GRD_INLINE place_vector choose(place_vector mask, place_vector yes, place_vector no)
 {
     return (mask & yes) | (~mask & no);
 }
@@ -170,7 +170,7 @@ static inline C least(void)
 }
 
 /* NaN is larger than what is not. */
-INLINE place_vector is_larger(vector v, vector best)
+GRD_INLINE place_vector is_larger(vector v, vector best)
 {
 #if GRD_IS_FLOAT
     return (v > best) | (v != v);
@@ -180,7 +180,7 @@ INLINE place_vector is_larger(vector v, vector best)
 }
 
 /* For elements that do not come in the order of their places: of equal ones the first is larger, of several NaN the last. */
-INLINE place_vector is_larger_at(vector v, place_vector here, vector best, place_vector found)
+GRD_INLINE place_vector is_larger_at(vector v, place_vector here, vector best, place_vector found)
 {
     const place_vector equal = (v == best) & (here < found);
 #if GRD_IS_FLOAT
@@ -190,7 +190,7 @@ INLINE place_vector is_larger_at(vector v, place_vector here, vector best, place
 #endif
 }
 
-INLINE void join_elements(const struct batch *x, enum kind kind, int64_t slot, int64_t i, int64_t n)
+GRD_INLINE void join_elements(const struct batch *x, enum kind kind, int64_t slot, int64_t i, int64_t n)
 {
     const lane_mask some = first_lanes(n);
     vector value = vector_of(kind == SUM ? 0 : least());
@@ -211,7 +211,7 @@ INLINE void join_elements(const struct batch *x, enum kind kind, int64_t slot, i
         store_first((T *)(x->places + to), (vector)found, n);
 }
 
-INLINE void join_rows(const struct batch *x, enum kind kind)
+GRD_INLINE void join_rows(const struct batch *x, enum kind kind)
 {
     for (int64_t slot = 0; slot < x->n; slot++) {
         int64_t i = 0;
@@ -234,14 +234,14 @@ struct span {
     int64_t *indices, place, lane_place; /* of the first element for lane 0; from lane to lane */
 };
 
-INLINE void write_indices(int64_t *to, const P *apart, int64_t n, int64_t place, int64_t lane_place)
+GRD_INLINE void write_indices(int64_t *to, const P *apart, int64_t n, int64_t place, int64_t lane_place)
 {
     LANEWISE
     for (int64_t i = 0; i < n; i++)
         to[i] = place + i * lane_place + apart[i];
 }
 
-INLINE void take_lanes(const struct span *s, enum kind kind, int64_t stride, int64_t i, int64_t n)
+GRD_INLINE void take_lanes(const struct span *s, enum kind kind, int64_t stride, int64_t i, int64_t n)
 {
     const T *at = s->from + i * stride;
     const P *places = s->places + i * stride;
@@ -265,7 +265,7 @@ INLINE void take_lanes(const struct span *s, enum kind kind, int64_t stride, int
     }
 }
 
-INLINE void take_apart(const struct span *s, enum kind kind, int64_t stride)
+GRD_INLINE void take_apart(const struct span *s, enum kind kind, int64_t stride)
 {
     int64_t i = 0;
     for (; i + LANES <= s->n; i += LANES)
@@ -274,7 +274,7 @@ INLINE void take_apart(const struct span *s, enum kind kind, int64_t stride)
         take_lanes(s, kind, stride, i, s->n - i);
 }
 
-INLINE void take_span(const struct span *s, enum kind kind, int64_t stride)
+GRD_INLINE void take_span(const struct span *s, enum kind kind, int64_t stride)
 {
     if (stride == 1)
         take_apart(s, kind, 1);
@@ -332,7 +332,7 @@ static void leave_empty(const struct span *s, int64_t place)
 }
 
 /* Windows [o, o + n) of a row: more than one lack no element. */
-INLINE void take_windows(const struct job *job, int64_t slot, int64_t row, int64_t o, int64_t n, enum kind kind)
+GRD_INLINE void take_windows(const struct job *job, int64_t slot, int64_t row, int64_t o, int64_t n, enum kind kind)
 {
     const struct grd_pool *x = job->pool;
     const struct batch *b = &job->batch;
@@ -356,7 +356,7 @@ INLINE void take_windows(const struct job *job, int64_t slot, int64_t row, int64
         take_span(&s, kind, n > 1 ? x->stride[2] : 1);
 }
 
-INLINE void take_row(const struct job *job, int64_t slot, int64_t row, enum kind kind)
+GRD_INLINE void take_row(const struct job *job, int64_t slot, int64_t row, enum kind kind)
 {
     const struct grd_pool *x = job->pool;
     for (int64_t o = 0; o < x->out[2];) {
@@ -393,7 +393,7 @@ static void fill_margins(struct job *job, T *memory, enum kind kind)
     job->high[2] = x->out[2];
 }
 
-INLINE void take_rows(struct job *job, T *memory, int64_t begin, int64_t end, enum kind kind)
+GRD_INLINE void take_rows(struct job *job, T *memory, int64_t begin, int64_t end, enum kind kind)
 {
     const struct grd_pool *x = job->pool;
     open_job(job, memory);
@@ -486,7 +486,7 @@ static int64_t rows_alike(const struct grd_pool *x, int64_t h)
 }
 
 /* Sums of `taps` vectors, `step` elements apart. */
-INLINE vector sum_of(const T *at, int64_t taps, int64_t step)
+GRD_INLINE vector sum_of(const T *at, int64_t taps, int64_t step)
 {
     vector sum = vector_of(0);
     for (int64_t k = 0; k < taps; k++)

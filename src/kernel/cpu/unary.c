@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "kernel/cpu/lanes.h"
-#include "kernel/cpu/map.h"
+#include "kernel/cpu/elementwise.h"
 #include "kernel/cpu/vecmath_power.h"
 #include "kernel/cpu/vecmath_special.h"
 #include "kernel/special.h"
@@ -17,13 +17,13 @@ enum { PIECE = 4096 / sizeof(C) };
 typedef __typeof__(BY_TYPE((int32_t)0, (int64_t)0)) bits;
 enum { SIGN_COUNTS, SIGN_DOES_NOT_COUNT };
 
-INLINE bits bits_of(C x)
+GRD_INLINE bits bits_of(C x)
 {
     return (bits)BY_TYPE(vm_bits_float, vm_bits)(x);
 }
 
 /* Whether all x, or all |x|, are from least to most, which are positive or 0: as integers, their bits have the same order, and NaN is above all. */
-INLINE bool all_within(int64_t n, const C *x, int sign, C least, C most)
+GRD_INLINE bool all_within(int64_t n, const C *x, int sign, C least, C most)
 {
     const bits counted = sign == SIGN_COUNTS ? -1 : BY_TYPE(INT32_MAX, INT64_MAX);
     bits smallest = bits_of(most), largest = bits_of(least);
@@ -43,7 +43,7 @@ enum { LOOKS = false };
 #endif
 
 /* y = near(x), or far(x) for pieces that are not all within the range of near; within it both are the same. */
-INLINE void near_or_far(int64_t n, C *y, const C *x, int sign, C least, C most, C (*near)(C), C (*far)(C))
+GRD_INLINE void near_or_far(int64_t n, C *y, const C *x, int sign, C least, C most, C (*near)(C), C (*far)(C))
 {
     for (int64_t start = 0; start < n; start += PIECE) {
         const int64_t end = at_most(start + PIECE, n);
@@ -69,7 +69,7 @@ static void unary_exp(int64_t n, C *y, const C *x)
 /* Square roots, correctly rounded, by Newton's steps for the root and half its reciprocal: the machine's take twice as long. The last step, before it is rounded
  * down, is off by at most 1.5 e^2, e that of the step before: for doubles 1.5 (1.5 2^-28)^2, less than half a unit in the last place. So the root is that or the
  * next one, and it is the next one if x is greater than the product of both: that is where the middle between them is, and the product is exact. */
-INLINE vector roots_of_normal(vector x)
+GRD_INLINE vector roots_of_normal(vector x)
 {
     const vector estimate = nearly_reciprocal_roots(x), half = everywhere((C)0.5);
     vector root = x * estimate, half_reciprocal = half * estimate;
@@ -113,7 +113,7 @@ static void unary_erf(int64_t n, C *y, const C *x)
 }
 
 /* y = near(x), and far(x) for arguments beyond VM_TRIG_LIMIT; y may be x, so that a part of the arguments is kept where it is needed. */
-INLINE void near_and_far(int64_t n, C *y, const C *x, C (*near)(C), C (*far)(C))
+GRD_INLINE void near_and_far(int64_t n, C *y, const C *x, C (*near)(C), C (*far)(C))
 {
     C kept[PIECE];
     for (int64_t start = 0; start < n; start += PIECE) {
