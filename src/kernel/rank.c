@@ -83,7 +83,7 @@ static struct grd_ranked *median(struct grd_ranked *a, struct grd_ranked *b, str
     return before(a, c) ? a : before(b, c) ? c : b;
 }
 
-/* Where the first items of two blocks that belong on the other side are, counted from the outer end. */
+/* For each of two blocks the positions of items that belong on the other side of the pivot, counted from the outer end. */
 enum { BLOCK = 64 };
 struct misplaced {
     uint8_t at[BLOCK];

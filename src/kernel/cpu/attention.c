@@ -199,7 +199,7 @@ static void finish(int64_t rows, const void *max, const void *sum, void *ret_fac
 
 /* ---- Backward ------------------------------------------------------------------------------------------------------------------------ */
 
-/* Of n keys, whole lanes: s = p = exp(s scale - shift), slopes = p (slopes - delta) factor, both 0 behind n. */
+/* For the n keys of a row: s = p = exp(s scale - shift), slopes = p (slopes - delta) factor. The last vector is filled up with zeros. */
 GRD_INLINE void slope_row(int64_t n, T *restrict s, T *restrict slopes, T scale, T shift, T delta, T factor)
 {
     for (int64_t j = 0; j < n; j += LANES) {

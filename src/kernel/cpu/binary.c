@@ -192,15 +192,15 @@ static inline C binary_bitwise_right_shift(C x, C y)
 
 /* ---- Floating point ------------------------------------------------------------------------------------------------------------------ */
 #if GRD_IS_FLOAT && !GRD_IS_HALF
-/* Where x / y is an integer but for what it has behind the point, and no more than that is lost in it. Numbers so small that parts of them vanish are left out. */
-GRD_INLINE bool has_near_quotient(C x, C y)
+/* True if fmod_of_short_quotient(x, y) is right: the integer part of x / y fits the significand with bits to spare, y is finite, and no product of it underflows. */
+GRD_INLINE bool has_short_quotient(C x, C y)
 {
     const C fewer = sizeof(C) == sizeof(float) ? (C)0x1p24 : (C)0x1p26, least = sizeof(C) == sizeof(float) ? 0 : (C)0x1p-900;
     return (fabs(x) < fabs(y) * fewer) & (fabs(y) > least) & (fabs(y) < (C)INFINITY);
 }
 
-/* fmod(x, y) for those: the quotient may have been rounded up to the next integer. */
-GRD_INLINE C near_fmod(C x, C y)
+/* fmod(x, y) = |x| - trunc(|x| / |y|) |y|, with the sign of x. The rounded quotient may be one too large, which makes the difference negative: then |y| is added. */
+GRD_INLINE C fmod_of_short_quotient(C x, C y)
 {
     const C a = fabs(x), b = fabs(y), q = trunc(a / b);
 #ifdef HAS_FMA
@@ -222,11 +222,11 @@ GRD_INLINE void after_fmod(int64_t n, C *z, const C *x, const C *y, C (*finish)(
         const int64_t count = at_most(n - start, PART);
         int far = 0;
         for (int64_t i = 0; i < count; i++) {
-            m[i] = near_fmod(x[i], y[i]);
-            far |= !has_near_quotient(x[i], y[i]);
+            m[i] = fmod_of_short_quotient(x[i], y[i]);
+            far |= !has_short_quotient(x[i], y[i]);
         }
         for (int64_t i = 0; far != 0 && i < count; i++)
-            if (!has_near_quotient(x[i], y[i]))
+            if (!has_short_quotient(x[i], y[i]))
                 m[i] = fmod(x[i], y[i]);
         IN_PLACE
         for (int64_t i = 0; i < count; i++)
@@ -264,7 +264,7 @@ static void binary_hidden_div_floor(int64_t n, C *z, const C *x, const C *y)
 }
 
 #if GRD_TAG == GRD_TAG_float32
-/* Of a half type, whose normal numbers are floats without the last bits, and whose subnormal ones lie at an equal distance. */
+/* nextafter(x, y) of a half type, whose values are held in floats: normal numbers lack the last `dropped` bits, subnormal ones are equally spaced. */
 static inline C next_half(C x, C y, int dropped)
 {
     const C least_normal = dropped == 13 ? 0x1p-14f : 0x1p-126f, least = dropped == 13 ? 0x1p-24f : 0x1p-133f, a = fabs(x);

@@ -94,7 +94,7 @@ GRD_INLINE void reverse(int64_t n, char *to, const char *from, int64_t size)
             memcpy(to + i * size, from - i * size, (size_t)size);
 }
 
-/* With no stores to wait for, the next line is worth asking for however long it is. */
+/* Reverses n elements by stores past the caches. Such stores wait for no line to be loaded, so prefetching the next line of the input pays whatever its length. */
 GRD_INLINE void reverse_past(int64_t n, char *to, const char *from, int64_t size)
 {
     const int64_t lanes = VECTOR / size, next = n * size;
@@ -169,7 +169,7 @@ GRD_INLINE ones even_elements(ones first, ones second, int64_t size)
     return (ones)__builtin_shufflevector((eights)first, (eights)second, EVEN_EIGHTS);
 }
 
-/* What follows the last element may not be there to be read. Between calls for pieces of a line the hardware stops reading ahead. */
+/* to[i] = from[2 i]. Reads nothing after the last element. Prefetches, since the hardware stops reading ahead between the calls for pieces of a line. */
 GRD_INLINE void every_other(int64_t n, char *to, const char *from, int64_t size)
 {
     const int64_t lanes = VECTOR / size;
@@ -281,7 +281,7 @@ static void copy(int64_t n, char *to, const char *from)
     copy_long(n, to, from);
 }
 
-/* Lines of the cache that belong to the result in part are stored near. */
+/* Copies past the caches. The first and the last cache line, which may hold other data, are stored through them. */
 static void copy_past(int64_t n, char *to, const char *from)
 {
     int64_t i = at_most(n, (int64_t)(-(uintptr_t)to % LINE));

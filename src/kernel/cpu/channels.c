@@ -15,7 +15,7 @@ typedef T lanes_unaligned __attribute__((vector_size(64), aligned(sizeof(T)), ma
 typedef double doubles __attribute__((vector_size(32)));
 typedef T few_lanes __attribute__((vector_size(sizeof(doubles) / sizeof(double) * sizeof(T)), may_alias));
 
-/* What is added up: squares of x - center, or grad in one sum and grad * (x - center) in the other. */
+/* What is summed: x; (x - center)^2; or, in two sums, grad and grad * (x - center). */
 enum sums { SUM, SQUARES, PRODUCTS };
 
 GRD_INLINE void add_lanes(enum sums what, const T *x, const T *grad, const lanes *center, lanes *first, lanes *second)
@@ -45,7 +45,7 @@ static T total(const lanes *vectors, double rest)
     return (T)((parts[0] + parts[1]) + (parts[2] + parts[3]));
 }
 
-/* ---- Channels that lie apart ----------------------------------------------------------------------------------------------------- */
+/* ---- Channels whose elements are contiguous ------------------------------------------------------------------------------------ */
 
 /* Consecutive elements of a channel: those of a piece that are of one sample. */
 struct segment {
@@ -200,7 +200,7 @@ static void add_pieces(const struct grd_channels *x, int64_t length, int64_t beg
     }
 }
 
-/* With the mean m of all: the squares of each piece and its length * (its mean - m)^2. */
+/* Combines means and sums of squares of pieces: with the mean m of all, adds each piece's sum of squares and its length * (its mean - m)^2. */
 static void combine(const struct grd_channels *x, int64_t length, int64_t begin, int64_t end, const void *means, const void *squares,
                     void *ret_mean, void *ret_variance)
 {

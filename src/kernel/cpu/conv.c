@@ -74,7 +74,7 @@ GRD_INLINE int64_t tiles_of(int rows, int vectors, const struct grd_conv_block *
     return first;
 }
 
-/* Computes whole tiles, and the rest by thirds of one, unless all three would be needed. */
+/* Computes tiles of `rows` rows. Fewer rows that remain are computed by tiles of a third of them, unless these would be three. */
 GRD_INLINE void tiles(int vectors, const struct grd_conv_block *b)
 {
     const int rows = rows_beside(vectors), third = (rows + 2) / 3;

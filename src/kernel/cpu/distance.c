@@ -44,7 +44,7 @@ GRD_INLINE ORDERED bits_of(T size)
     return bits;
 }
 
-/* Of |a - b|, or of a itself where b is NULL. */
+/* Returns the sum of step(|a[i] - b[i]|), or of step(|a[i]|) if b is NULL. */
 GRD_INLINE double sum_of(int64_t n, const T *a, const T *b, step_function *step)
 {
     double lanes[LANES] = {0};

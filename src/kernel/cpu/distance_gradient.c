@@ -15,13 +15,13 @@ enum {
     COLUMNS = 4 /* columns whose sums are in registers */
 };
 
-/* What a difference d counts, times its weight: the distance `far` is that of its rows. */
+/* What the weight of a difference d is multiplied by. `far` is the distance between the two rows. */
 enum slope {
-    WHOLE,    /* d; the weight was divided by far */
-    SIGN,     /* its sign */
-    QUOTIENT, /* d / far */
-    LARGEST,  /* its sign, if it is as large as far */
-    POWER     /* its sign times (|d| / far)^(p - 1) */
+    DIFFERENCE, /* d; the weight was divided by far */
+    SIGN,       /* its sign */
+    QUOTIENT,   /* d / far */
+    LARGEST,    /* its sign, if it is as large as far */
+    POWER       /* its sign times (|d| / far)^(p - 1) */
 };
 
 #if GRD_TAG == GRD_TAG_float32
@@ -39,14 +39,14 @@ GRD_INLINE vector sign_of(vector d, lane_bits counts)
 
 GRD_INLINE vector slope_of(enum slope slope, vector d, vector far)
 {
-    if (slope == WHOLE)
+    if (slope == DIFFERENCE)
         return d;
     if (slope == QUOTIENT)
         return (vector)((lane_bits)(d / far) & (far != 0));
     return sign_of(d, slope == LARGEST ? (d != 0) & (magnitudes(d) == far) : d != 0);
 }
 
-/* Of LANES rows of x1 and some of x2. */
+/* The gradients of LANES rows of x1 with some rows of x2. */
 struct tile {
     int64_t others, width;
     const T *b;                       /* rows of x2, `width` apart */
@@ -150,7 +150,7 @@ static void add_tile(struct tile *t, double p, int64_t columns, const vector *a,
     if (p == 1)
         add_all_columns(t, columns, SIGN, a, sums);
     else if (p == 2 && divide(t))
-        add_all_columns(t, columns, WHOLE, a, sums);
+        add_all_columns(t, columns, DIFFERENCE, a, sums);
     else if (p == 2)
         add_all_columns(t, columns, QUOTIENT, a, sums);
     else if (p == (double)INFINITY)

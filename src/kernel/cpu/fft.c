@@ -120,7 +120,7 @@ GRD_INLINE void take_interleaved(int64_t n, const lane *data, int64_t element, i
     }
 }
 
-/* The same of lines whose parts lie apart, or which have one. */
+/* Loads lines like take_interleaved does, if the real and the imaginary parts are separate arrays; im is NULL for real lines. */
 static void take_parts(int64_t n, const lane *re, const lane *im, int64_t element, int64_t count, lane *to)
 {
     const lane_mask all = first_lanes(count);
@@ -270,7 +270,7 @@ GRD_INLINE void transform_8(pair *x)
     x[7] = (pair){multiply_add(b.re, -half, even[3].re), multiply_add(b.im, half, even[3].im)};
 }
 
-/* Of an odd number of elements: those of sums and differences of two that are as far from the middle. `roots` are all of the radix. */
+/* Transforms an odd number of elements. x[k] and x[radix - k] have conjugate roots, so cosines multiply their sums and sines their differences. `roots`: all of the radix. */
 GRD_INLINE void transform_odd(const int radix, const lane *roots, pair *x)
 {
     const int half = radix / 2;

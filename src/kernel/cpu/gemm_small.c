@@ -29,9 +29,9 @@ GRD_INLINE const char *opaque(const char *address)
 }
 
 /* Adds to the sums the products of a strip of a with vectors of b, over k: one step at a time, since two or four take the decoders longer
- * than they save, and whole vectors without a mask, which would take the place of a multiplication. `rows`, `vectors` and `whole` are constants where this is inlined; not
- * `whole`: of the last vector there are the lanes `last`. */
-GRD_INLINE void add_products(int rows, int vectors, bool whole, const struct grd_small_gemm *g, lane_mask last,
+ * than they save, and full vectors without a mask, which would take the place of a multiplication. `rows`, `vectors` and `full` are constants where this is inlined; not
+ * `full`: of the last vector there are the lanes `last`. */
+GRD_INLINE void add_products(int rows, int vectors, bool full, const struct grd_small_gemm *g, lane_mask last,
                              vector sum[MOST_ROWS][ROW_VECTORS])
 {
     const int64_t a_row = g->a_row * (int64_t)sizeof(lane), a_col = g->a_col * (int64_t)sizeof(lane);
@@ -44,7 +44,7 @@ GRD_INLINE void add_products(int rows, int vectors, bool whole, const struct grd
         vector x[ROW_VECTORS];
 #pragma GCC unroll 8
         for (int v = 0; v < vectors; v++)
-            x[v] = whole || v < vectors - 1 ? load_vector(b + v * LANES) : load_lanes(b + v * LANES, last);
+            x[v] = full || v < vectors - 1 ? load_vector(b + v * LANES) : load_lanes(b + v * LANES, last);
 #pragma GCC unroll 16
         for (int r = 0; r < rows; r++) {
             const lane y = *(const lane *)(a[r / 4] + r % 4 * a_row);

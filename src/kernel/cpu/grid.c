@@ -116,7 +116,7 @@ GRD_INLINE void put_cubic(enum grd_grid_padding padding, struct extent extent, s
     }
 }
 
-/* Of n points along one axis. Modes are constants where this is inlined, so that its loop is one of vectors. */
+/* Computes the taps of n points along one axis. `mode` and `padding` are constants at each call, so that the loop vectorises. */
 GRD_INLINE void take_line(enum grd_grid_mode mode, enum grd_grid_padding padding, const struct grd_grid *x, int64_t size,
                           const T *restrict coordinates, int64_t n, struct axis_taps *restrict a)
 {

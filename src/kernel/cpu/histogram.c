@@ -7,8 +7,8 @@
 
 enum { POINTS = 512 }; /* whose cells are found before any is counted */
 
-/* bins (x - low) / (high - low) rounded down, from 0 to `bins`; for x in [low, high] that is its bin, or an upper edge that is as near. */
-GRD_INLINE int64_t near_bin(T x, T low, T high, int64_t bins)
+/* floor(bins (x - low) / (high - low)), clamped to [0, bins]; for x in [low, high] that is its bin, or by rounding the next one. */
+GRD_INLINE int64_t computed_bin(T x, T low, T high, int64_t bins)
 {
     const T at = (x - low) * (T)bins / (high - low);
     return !(at > 0) ? 0 : at < (T)bins ? (int64_t)at : bins;
@@ -16,14 +16,14 @@ GRD_INLINE int64_t near_bin(T x, T low, T high, int64_t bins)
 
 GRD_INLINE int64_t linear_bin(T x, const T *edges, int64_t bins)
 {
-    const int64_t bin = near_bin(x, edges[0], edges[bins], bins);
+    const int64_t bin = computed_bin(x, edges[0], edges[bins], bins);
     return bin - (bin == bins);
 }
 
 GRD_INLINE int64_t local_bin(T x, const T *edges, int64_t bins)
 {
-    const int64_t near = near_bin(x, edges[0], edges[bins], bins), last = near < bins ? near + 1 : bins;
-    int64_t bin = near > 0 ? near - 1 : 0;
+    const int64_t computed = computed_bin(x, edges[0], edges[bins], bins), last = computed < bins ? computed + 1 : bins;
+    int64_t bin = computed > 0 ? computed - 1 : 0;
     for (int64_t edge = bin + 1; edge <= last; edge++)
         bin += edges[edge] <= x;
     return bin - (bin == bins);

@@ -268,7 +268,7 @@ static struct sorted_words sorted_words(const struct grd_rank_block *b)
     return (struct sorted_words){words, place, r.least, place_bits, key_bits <= room};
 }
 
-/* Integers are computed from the words if those hold whole keys: the line would be read at random places. */
+/* Stable sort. If the sorted words hold all bits of the keys, integers are computed from the words, since loads from the line would be at random places. */
 static void sort_stably(const struct grd_rank_block *b)
 {
     const struct sorted_words sorted = sorted_words(b);
@@ -315,8 +315,8 @@ static bool sort_alike(const struct grd_rank_block *b, uint64_t *words, int64_t 
     return true;
 }
 
-/* Sorts a line whose elements all differ: there is but one order, in which every algorithm leaves them. Returns false, with nothing written, if it finds two that
- * are equal, or many that are alike. The keys are sorted by so many of their highest bits that random ones rarely agree in these. */
+/* Sorts a line of distinct elements, which has one order whatever the algorithm. Returns false, with nothing written, if it finds two equal elements, or many that agree
+ * in the bits it sorts by: the highest bits of the keys, as many as random keys rarely agree in. */
 static bool sort_different(const struct grd_rank_block *descending)
 {
     struct grd_rank_block ascending = *descending, *const b = &ascending;
@@ -390,7 +390,7 @@ static void rank(const struct grd_rank_block *b)
     }
 }
 
-/* By one digit of the keys after the other, from the lowest on. */
+/* Radix sort, from the least significant digit of the keys on. Returns `sorted` or `other`, whichever holds the result. */
 static T *sort_by_bits(int64_t n, const T *from, T *sorted, T *other, W least, int low, int high)
 {
     const int most_width = n < MANY ? FEW_DIGIT_BITS : DIGIT_BITS, digits = (high - low + most_width - 1) / most_width;
@@ -431,7 +431,7 @@ static bool insert(int64_t n, T *x)
     return true;
 }
 
-/* By so many of the highest bits that random keys rarely agree in them; by all where keys do. */
+/* Sorts by the highest bits of the keys, as many as random keys rarely agree in; if two keys agree in these, sorts by all bits. */
 static const void *sort(int64_t n, const void *in, void *to, void *spare)
 {
     const struct range r = range_of(&(struct grd_rank_block){.in = in}, 0, n);

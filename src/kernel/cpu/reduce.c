@@ -52,7 +52,7 @@ GRD_INLINE G add(G a, G b)
 GRD_INLINE G multiply(G a, G b)
 {
 #if GRD_IS_COMPLEX
-    /* By parts: what C demands of products with infinite parts is asked of each by a call. */
+    /* Multiplies real and imaginary parts by hand: for * of complex numbers the compiler calls a function that mends products with infinite parts. */
     G result;
     __real__ result = __real__ a * __real__ b - __imag__ a * __imag__ b;
     __imag__ result = __real__ a * __imag__ b + __imag__ a * __real__ b;
@@ -201,8 +201,8 @@ GRD_INLINE void gather_lines(const struct grd_reduce_block *b, map_function *map
     }
 }
 
-/* Asks for the cache line at column j of each of the rows that come `rows` later: they lie apart, so the hardware does not. One line is asked for with each that is
- * used, since many requests at once would wait for each other. */
+/* Prefetches the cache line at column j of each of the `rows` rows after these: with large strides the hardware does not. One prefetch goes with each line that is read,
+ * since many at once would wait for each other. */
 GRD_INLINE void fetch_below(const struct grd_reduce_block *b, const char *row, int rows, int64_t j)
 {
     UNROLLED for (int r = rows; r < 2 * rows; r++) __builtin_prefetch(row + r * b->stride + j * (int64_t)sizeof(S));
@@ -236,10 +236,10 @@ GRD_INLINE void gather_rows(const struct grd_reduce_block *b, int64_t row, map_f
 }
 
 /* Note [Narrow rows]
- * Rows of few columns that lie one behind the other are taken many at a time as one row, which has the columns many times, and these are combined at the end. */
+ * Contiguous rows of few columns are reduced several at a time as one long row, in which each column occurs several times; its occurrences are combined at the end. */
 enum { WIDE_ROW = 256, NARROW = 16 };
 
-GRD_INLINE int64_t rows_in_wide(const struct grd_reduce_block *b)
+GRD_INLINE int64_t rows_in_long_row(const struct grd_reduce_block *b)
 {
     int64_t rows = 1;
     if (b->outputs < NARROW && b->stride == b->outputs * (int64_t)sizeof(S))
@@ -248,11 +248,12 @@ GRD_INLINE int64_t rows_in_wide(const struct grd_reduce_block *b)
     return rows;
 }
 
-/* Combines the rows of a narrow block, and returns one without rows; otherwise the block itself. What whole wide rows leave is a narrow block again. */
+/* Reduces a block of few outputs, taking several rows as one long row whose columns are folded at the end; returns a block without rows. Other blocks are returned
+ * unchanged. Rows that do not fill a long one are reduced as a block of few outputs again. */
 GRD_INLINE struct grd_reduce_block gather_narrow(const struct grd_reduce_block *b, grd_reduce_kernel *columns, combine_function *combine,
                                                  G identity)
 {
-    const int64_t rows = rows_in_wide(b), all_columns = rows * b->outputs, wide = b->n / rows;
+    const int64_t rows = rows_in_long_row(b), all_columns = rows * b->outputs, long_rows = b->n / rows;
     struct grd_reduce_block rest = *b;
     G *const gathered = b->gathered, all[WIDE_ROW], centers[WIDE_ROW];
     if (rows < NARROW / 2)
@@ -262,7 +263,7 @@ GRD_INLINE struct grd_reduce_block gather_narrow(const struct grd_reduce_block *
     for (int64_t j = 0; b->center != NULL && j < all_columns; j++)
         centers[j] = ((const G *)b->center)[j % b->outputs];
     columns(&(const struct grd_reduce_block){.outputs = all_columns,
-                                             .n = wide,
+                                             .n = long_rows,
                                              .stride = rows * b->stride,
                                              .in = b->in,
                                              .gathered = all,
@@ -272,8 +273,8 @@ GRD_INLINE struct grd_reduce_block gather_narrow(const struct grd_reduce_block *
             all[j] = combine(all[j], all[j + half]);
     for (int64_t j = 0; j < b->outputs; j++)
         gathered[j] = combine(gathered[j], all[j]);
-    rest.n -= wide * rows;
-    rest.in += wide * rows * b->stride;
+    rest.n -= long_rows * rows;
+    rest.in += long_rows * rows * b->stride;
     if (rest.n > 0)
         columns(&rest);
     rest.n = 0;

@@ -134,7 +134,7 @@ GRD_INLINE bool is_one(weight w, int precision)
 #endif
 }
 
-/* Of at most FEW taps. */
+/* Combines at most FEW taps. */
 static void combine_few(int64_t taps, const T *const *from, const weight *w, int precision, int64_t n, T *out)
 {
     if (taps == 0)
