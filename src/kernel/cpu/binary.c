@@ -192,14 +192,16 @@ static inline C binary_bitwise_right_shift(C x, C y)
 
 /* ---- Floating point ------------------------------------------------------------------------------------------------------------------ */
 #if GRD_IS_FLOAT && !GRD_IS_HALF
-/* True if fmod_of_short_quotient(x, y) is right: the integer part of x / y fits the significand with bits to spare, y is finite, and no product of it underflows. */
+/* True if fmod_of_short_quotient(x, y) is right: the integer part of x / y fits the significand with bits to spare, y is finite, and no product of
+ * it underflows. */
 GRD_INLINE bool has_short_quotient(C x, C y)
 {
     const C fewer = sizeof(C) == sizeof(float) ? (C)0x1p24 : (C)0x1p26, least = sizeof(C) == sizeof(float) ? 0 : (C)0x1p-900;
     return (fabs(x) < fabs(y) * fewer) & (fabs(y) > least) & (fabs(y) < (C)INFINITY);
 }
 
-/* fmod(x, y) = |x| - trunc(|x| / |y|) |y|, with the sign of x. The rounded quotient may be one too large, which makes the difference negative: then |y| is added. */
+/* fmod(x, y) = |x| - trunc(|x| / |y|) |y|, with the sign of x. The rounded quotient may be one too large, which makes the difference negative: then
+ * |y| is added. */
 GRD_INLINE C fmod_of_short_quotient(C x, C y)
 {
     const C a = fabs(x), b = fabs(y), q = trunc(a / b);

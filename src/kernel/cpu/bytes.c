@@ -94,7 +94,8 @@ GRD_INLINE void reverse(int64_t n, char *to, const char *from, int64_t size)
             memcpy(to + i * size, from - i * size, (size_t)size);
 }
 
-/* Reverses n elements by stores past the caches. Such stores wait for no line to be loaded, so prefetching the next line of the input pays whatever its length. */
+/* Reverses n elements by stores past the caches. Such stores wait for no line to be loaded, so prefetching the next line of the input pays whatever
+ * its length. */
 GRD_INLINE void reverse_past(int64_t n, char *to, const char *from, int64_t size)
 {
     const int64_t lanes = VECTOR / size, next = n * size;
@@ -169,7 +170,8 @@ GRD_INLINE ones even_elements(ones first, ones second, int64_t size)
     return (ones)__builtin_shufflevector((eights)first, (eights)second, EVEN_EIGHTS);
 }
 
-/* to[i] = from[2 i]. Reads nothing after the last element. Prefetches, since the hardware stops reading ahead between the calls for pieces of a line. */
+/* to[i] = from[2 i]. Reads nothing after the last element. Prefetches, since the hardware stops reading ahead between the calls for pieces of a
+ * line. */
 GRD_INLINE void every_other(int64_t n, char *to, const char *from, int64_t size)
 {
     const int64_t lanes = VECTOR / size;

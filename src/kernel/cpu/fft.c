@@ -270,7 +270,8 @@ GRD_INLINE void transform_8(pair *x)
     x[7] = (pair){multiply_add(b.re, -half, even[3].re), multiply_add(b.im, half, even[3].im)};
 }
 
-/* Transforms an odd number of elements. x[k] and x[radix - k] have conjugate roots, so cosines multiply their sums and sines their differences. `roots`: all of the radix. */
+/* Transforms an odd number of elements. x[k] and x[radix - k] have conjugate roots, so cosines multiply their sums and sines their differences.
+ * `roots`: all of the radix. */
 GRD_INLINE void transform_odd(const int radix, const lane *roots, pair *x)
 {
     const int half = radix / 2;

@@ -18,10 +18,11 @@ enum {
     /* Rows of a panel that direct() copies: as many as fill PANEL_BYTES. */
     PANEL_BYTES = 72 << 10, /* fits the second-level cache; a deeper panel reads and writes c less often */
     DEPTH = PANEL_BYTES / (VECTORS * VECTOR_BYTES * PARTS),
-    /* Rows of a packed panel. With vectors of 512 bits it is read from the second-level cache; shorter vectors load more often for each multiplication, so theirs
-     * fits the first-level cache. */
+    /* Rows of a packed panel. With vectors of 512 bits it is read from the second-level cache; shorter vectors load more often for each
+     * multiplication, so theirs fits the first-level cache. */
     PACKED_DEPTH = (VECTOR_BYTES == 64 ? 512 : 256) / PARTS,
-    /* Square matrices up to this side are multiplied by direct() in less time than packing takes; longer vectors load less from the second-level cache. */
+    /* Square matrices up to this side are multiplied by direct() in less time than packing takes; longer vectors load less from the second-level
+     * cache. */
     DIRECT_SIDE = PARTS == 2 ? 80 : (VECTOR_BYTES == 64 ? 256 : 128),
     ROW_VECTORS = 8, /* of columns in registers where a has one row */
     RUN =
@@ -30,8 +31,8 @@ enum {
 
 /* ---- Where a product goes ---------------------------------------------------------------------------------------------------------- */
 
-/* Where c = alpha * a b + beta * c is written. Strides are in lanes. `overwrites`: beta is 0. `takes_vectors`: rows of c are contiguous, alpha is 1 and beta is
- * 0 or 1, so that vectors of sums are stored or added without a multiplication. */
+/* Where c = alpha * a b + beta * c is written. Strides are in lanes. `overwrites`: beta is 0. `takes_vectors`: rows of c are contiguous, alpha is 1
+ * and beta is 0 or 1, so that vectors of sums are stored or added without a multiplication. */
 struct target {
     int64_t row, column;
     lane alpha[2], beta[2];
@@ -173,8 +174,8 @@ GRD_INLINE void micro(bool is_packed, int rows, int vectors, int64_t k, const la
 #pragma GCC unroll 3
             for (int v = 0; v < vectors; v++)
                 sum[r][q][v] = (vector){0};
-    /* k is done in parts. Each part prefetches one row of c, since all rows at once would delay the loads of a and b; for complex dtypes a part is RUN products, which
-     * are added up before they join the sum. */
+    /* k is done in parts. Each part prefetches one row of c, since all rows at once would delay the loads of a and b; for complex dtypes a part is
+     * RUN products, which are added up before they join the sum. */
     const int64_t parts = PARTS == 2 ? k / RUN + 1 : is_packed ? ROWS : 1;
     for (int64_t part = 0, p = 0; part < parts; part++) {
         if (is_packed && direct_to_c)

@@ -28,9 +28,9 @@ GRD_INLINE const char *opaque(const char *address)
     return address;
 }
 
-/* Adds to the sums the products of a strip of a with vectors of b, over k: one step at a time, since two or four take the decoders longer
- * than they save, and full vectors without a mask, which would take the place of a multiplication. `rows`, `vectors` and `full` are constants where this is inlined; not
- * `full`: of the last vector there are the lanes `last`. */
+/* Adds to the sums the products of a strip of a with vectors of b, over k: one step at a time, since two or four take the decoders longer than they
+ * save, and full vectors without a mask, which would take the place of a multiplication. `rows`, `vectors` and `full` are constants where this is
+ * inlined; not `full`: of the last vector there are the lanes `last`. */
 GRD_INLINE void add_products(int rows, int vectors, bool full, const struct grd_small_gemm *g, lane_mask last,
                              vector sum[MOST_ROWS][ROW_VECTORS])
 {

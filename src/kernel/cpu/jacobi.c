@@ -16,8 +16,8 @@ static const R epsilon = FLT_EPSILON, least_scale = FLT_MIN;
 #else
 static const R epsilon = DBL_EPSILON, least_scale = DBL_MIN;
 #endif
-/* Matrices are scaled so that their largest element lies between 1 and 2. Then off-diagonal elements up to `negligible` are not rotated, and columns whose squared length
- * is at most `no_square` count as 0. */
+/* Matrices are scaled so that their largest element lies between 1 and 2. Then off-diagonal elements up to `negligible` are not rotated, and columns
+ * whose squared length is at most `no_square` count as 0. */
 #define negligible (epsilon / 4)
 #define no_square (epsilon * epsilon * epsilon * epsilon)
 /* Off-diagonal elements up to this count as 0 whatever the diagonal holds. */

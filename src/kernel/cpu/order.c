@@ -268,7 +268,8 @@ static struct sorted_words sorted_words(const struct grd_rank_block *b)
     return (struct sorted_words){words, place, r.least, place_bits, key_bits <= room};
 }
 
-/* Stable sort. If the sorted words hold all bits of the keys, integers are computed from the words, since loads from the line would be at random places. */
+/* Stable sort. If the sorted words hold all bits of the keys, integers are computed from the words, since loads from the line would be at random
+ * places. */
 static void sort_stably(const struct grd_rank_block *b)
 {
     const struct sorted_words sorted = sorted_words(b);
@@ -315,8 +316,8 @@ static bool sort_alike(const struct grd_rank_block *b, uint64_t *words, int64_t 
     return true;
 }
 
-/* Sorts a line of distinct elements, which has one order whatever the algorithm. Returns false, with nothing written, if it finds two equal elements, or many that agree
- * in the bits it sorts by: the highest bits of the keys, as many as random keys rarely agree in. */
+/* Sorts a line of distinct elements, which has one order whatever the algorithm. Returns false, with nothing written, if it finds two equal
+ * elements, or many that agree in the bits it sorts by: the highest bits of the keys, as many as random keys rarely agree in. */
 static bool sort_different(const struct grd_rank_block *descending)
 {
     struct grd_rank_block ascending = *descending, *const b = &ascending;

@@ -379,7 +379,8 @@ static void open_job(struct job *job, T *memory)
     job->batch.places = (P *)memory + x->lines * job->batch.line_step + 4 * MARGIN;
 }
 
-/* Fills the margins of the lines with the identity, so that windows at the ends of a row are computed like all others. Averages allow that only if padding is counted. */
+/* Fills the margins of the lines with the identity, so that windows at the ends of a row are computed like all others. Averages allow that only if
+ * padding is counted. */
 static void fill_margins(struct job *job, T *memory, enum kind kind)
 {
     const struct grd_pool *x = job->pool;

@@ -201,8 +201,8 @@ GRD_INLINE void gather_lines(const struct grd_reduce_block *b, map_function *map
     }
 }
 
-/* Prefetches the cache line at column j of each of the `rows` rows after these: with large strides the hardware does not. One prefetch goes with each line that is read,
- * since many at once would wait for each other. */
+/* Prefetches the cache line at column j of each of the `rows` rows after these: with large strides the hardware does not. One prefetch goes with
+ * each line that is read, since many at once would wait for each other. */
 GRD_INLINE void fetch_below(const struct grd_reduce_block *b, const char *row, int rows, int64_t j)
 {
     UNROLLED for (int r = rows; r < 2 * rows; r++) __builtin_prefetch(row + r * b->stride + j * (int64_t)sizeof(S));
@@ -248,8 +248,8 @@ GRD_INLINE int64_t rows_in_long_row(const struct grd_reduce_block *b)
     return rows;
 }
 
-/* Reduces a block of few outputs, taking several rows as one long row whose columns are folded at the end; returns a block without rows. Other blocks are returned
- * unchanged. Rows that do not fill a long one are reduced as a block of few outputs again. */
+/* Reduces a block of few outputs, taking several rows as one long row whose columns are folded at the end; returns a block without rows. Other
+ * blocks are returned unchanged. Rows that do not fill a long one are reduced as a block of few outputs again. */
 GRD_INLINE struct grd_reduce_block gather_narrow(const struct grd_reduce_block *b, grd_reduce_kernel *columns, combine_function *combine,
                                                  G identity)
 {

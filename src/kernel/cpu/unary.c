@@ -22,8 +22,8 @@ GRD_INLINE bits bits_of(C x)
     return (bits)BY_TYPE(vm_bits_float, vm_bits)(x);
 }
 
-/* True if all x, or all |x|, lie from `least` to `most`, which are positive or 0. The bits are compared as integers, which have the order of positive floats, with NaN
- * above all of them. */
+/* True if all x, or all |x|, lie from `least` to `most`, which are positive or 0. The bits are compared as integers, which have the order of
+ * positive floats, with NaN above all of them. */
 GRD_INLINE bool all_within(int64_t n, const C *x, int sign, C least, C most)
 {
     const bits counted = sign == SIGN_COUNTS ? -1 : BY_TYPE(INT32_MAX, INT64_MAX);
@@ -36,14 +36,16 @@ GRD_INLINE bool all_within(int64_t n, const C *x, int sign, C least, C most)
     return smallest >= bits_of(least) && largest <= bits_of(most);
 }
 
-/* True if pieces are searched for arguments out of range. Levels without fused multiply-add have one loop for all arguments, which keeps the library small. */
+/* True if pieces are searched for arguments out of range. Levels without fused multiply-add have one loop for all arguments, which keeps the library
+ * small. */
 #ifdef HAS_FMA
 enum { CHECKS_RANGE = true };
 #else
 enum { CHECKS_RANGE = false };
 #endif
 
-/* y = general(x), computed as shorter(x) for pieces of which all arguments lie from `least` to `most`. There both give the same bits, and shorter takes fewer steps. */
+/* y = general(x), computed as shorter(x) for pieces of which all arguments lie from `least` to `most`. There both give the same bits, and shorter
+ * takes fewer steps. */
 GRD_INLINE void shorter_if_within(int64_t n, C *y, const C *x, int sign, C least, C most, C (*shorter)(C), C (*general)(C))
 {
     for (int64_t start = 0; start < n; start += PIECE) {
