@@ -52,7 +52,7 @@ double grd_math_chebyshev_u(double x, double degree)
     return !(n >= 0) ? 0 : n <= SHORT ? short_chebyshev(x, n, 2 * x) : x < 0 && is_odd(n) ? -y : y;
 }
 
-/* V(-x) is W(x), but for that sign. */
+/* V_n(-x) = (-1)^n W_n(x). */
 double grd_math_chebyshev_v(double x, double degree)
 {
     const double n = trunc(degree), y = x < 0 ? sines(-x, n + 0.5, 0.5) : cosines(x, n + 0.5, 0.5);

@@ -12,7 +12,7 @@
 #include "kernel/cpu/real.h"
 #endif
 
-/* Both values are computed, so that loops vectorise. */
+/* Returns yes or no. Both are computed before the choice, so that loops vectorise. */
 static inline C choose(bool test, C yes, C no)
 {
     return test ? yes : no;

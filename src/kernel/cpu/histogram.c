@@ -44,7 +44,7 @@ GRD_INLINE int64_t binary_bin(T x, const T *edges, int64_t bins)
 
 typedef int64_t bin_function(T x, const T *edges, int64_t bins);
 
-/* place = place * bins + the bin of x, or -1 outside of the grid. */
+/* places[i] = places[i] * bins + the bin of x[i], or -1 if x[i] lies outside of the grid. */
 GRD_INLINE void find(int64_t n, const T *x, int64_t step, const T *edges, int64_t bins, int64_t *places, bin_function *bin_of)
 {
     const T low = edges[0], high = edges[bins];

@@ -157,7 +157,7 @@ static void log_determinant(int64_t n, const void *lu, const int32_t *pivots, vo
 /* ---- Many small matrices ------------------------------------------------------------------------------------------------------------------ */
 
 #if !GRD_IS_COMPLEX
-/* The row of A that is row i of L U. */
+/* Writes to ret_order[i] which row of A became row i of L U. */
 GRD_INLINE void read_order(int64_t n, const int32_t *pivots, int *ret_order)
 {
     for (int i = 0; i < n; i++)

@@ -88,7 +88,7 @@ GRD_INLINE vector high_pairs(vector x, vector y)
                              : (vector)__builtin_shufflevector((doubles)x, (doubles)y, OF_DOUBLES(HIGH));
 }
 
-/* The last lane first. */
+/* Returns the lanes of x in reverse order. */
 GRD_INLINE vector reversed(vector x)
 {
     return sizeof(lane) == 4 ? (vector)__builtin_shufflevector((floats)x, (floats)x, OF_FLOATS(REVERSED))
