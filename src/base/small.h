@@ -112,7 +112,7 @@ GRD_INLINE void *grd_small_alloc(size_t size)
 }
 
 /* grd_free for a block of such a size. */
-static inline __attribute__((always_inline)) void grd_small_free(void *block, size_t size)
+GRD_INLINE void grd_small_free(void *block, size_t size)
 {
     const size_t class = grd_small_class(size);
     struct grd_block_list *list = &grd_thread.small[class];

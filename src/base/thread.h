@@ -9,14 +9,10 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/inline.h"
+
 #define GRD_LIKELY(x) __builtin_expect(!!(x), 1)
 #define GRD_UNLIKELY(x) __builtin_expect(!!(x), 0)
-/* Part of a function, in two places at most. Where branches are counted it is a function, or each place would have branches of its own. */
-#ifdef GRD_COVERAGE
-#define GRD_INLINE static inline
-#else
-#define GRD_INLINE static inline __attribute__((always_inline))
-#endif
 /* For data of other files: it is found without a table. */
 #define GRD_HIDDEN __attribute__((visibility("hidden")))
 /* What the compiler cannot see. */

@@ -153,8 +153,7 @@ grd_tensor *grd_new_like(const grd_tensor *like, grd_dtype dtype)
 /* ---- Views ------------------------------------------------------------------------------------------------------------------ */
 
 /* Makes `view` a tensor over the storage of `t`, in dimensions whose room is set; geometry has been checked. */
-static inline __attribute__((always_inline)) void share(grd_tensor *view, const grd_tensor *t, grd_dims sizes, const int64_t *strides,
-                                                        int64_t offset, unsigned flags)
+GRD_INLINE void share(grd_tensor *view, const grd_tensor *t, grd_dims sizes, const int64_t *strides, int64_t offset, unsigned flags)
 {
     view->storage = t->storage;
     view->offset = offset;

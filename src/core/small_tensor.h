@@ -49,7 +49,7 @@ static inline bool grd_is_small_data(size_t bytes)
 /* A contiguous tensor on the cpu whose data lies in its block, of inline dimensions that are still to be written; pooled. `traits` are
  * those of the result. NULL, with no error raised, when it is not small, is empty, or more than a look at this thread's lists is needed: then
  * ask grd_new. */
-static inline __attribute__((always_inline)) grd_tensor *grd_make_small(uint64_t traits, size_t numel, size_t itemsize)
+GRD_INLINE grd_tensor *grd_make_small(uint64_t traits, size_t numel, size_t itemsize)
 {
     const size_t bytes = numel * itemsize, block_bytes = sizeof(struct grd_block) + bytes;
     if (GRD_UNLIKELY(!grd_is_small_data(bytes) || grd_thread.pool_top == grd_thread.pool_capacity))

@@ -6,6 +6,7 @@
 #include <stdint.h>
 #include <string.h>
 
+#include "base/inline.h"
 #include "kernel/table.h"
 
 enum { GRD_PATTERN = 16, GRD_BYTES_SIZES = 4, GRD_LINE_LEAST = 32, GRD_JOINED_PARTS = 16 };
@@ -34,7 +35,7 @@ struct grd_bytes_kernels {
     void (*fill)(int64_t n, char *to, const void *pattern);
     /* Copies n bytes, at least GRD_LINE_LEAST, from memory that does not overlap: call grd_copy_line. */
     void (*copy)(int64_t n, char *to, const char *from);
-    /* The same past the caches: Note [Large results] in kernel/map.c. */
+    /* Copies n bytes past the caches: Note [Large results] in kernel/map.c. */
     void (*copy_past)(int64_t n, char *to, const char *from);
     /* Rows begin to end; see Note [Between rows] in kernel/cpu/bytes.c. */
     void (*join_rows)(const struct grd_joined_rows *rows, int64_t begin, int64_t end);
@@ -47,15 +48,15 @@ struct grd_bytes_kernels {
     grd_loop_kernel *pair[GRD_BYTES_SIZES];
 };
 
-/* The first and the last `size` of some bytes, which are all of them. */
-static inline __attribute__((always_inline)) void grd_copy_ends(char *to, const char *from, int64_t bytes, int64_t size)
+/* Copies `bytes` bytes, from `size` to 2 * `size` of them, as the first and the last `size`, which may overlap. */
+GRD_INLINE void grd_copy_ends(char *to, const char *from, int64_t bytes, int64_t size)
 {
     memcpy(to, from, (size_t)size);
     memcpy(to + bytes - size, from + bytes - size, (size_t)size);
 }
 
 /* At most 2 * GRD_LINE_LEAST bytes. */
-static inline __attribute__((always_inline)) void grd_copy_short(char *to, const char *from, int64_t bytes)
+GRD_INLINE void grd_copy_short(char *to, const char *from, int64_t bytes)
 {
     if (bytes >= GRD_LINE_LEAST)
         grd_copy_ends(to, from, bytes, GRD_LINE_LEAST);

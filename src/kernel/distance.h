@@ -15,7 +15,7 @@ struct grd_distance_block {
 /* The p-norm of each difference, with sums in double: for p = 0 the number of elements that are not 0, for infinity the largest size. NaN wins. */
 typedef void grd_distance_kernel(const struct grd_distance_block *block);
 
-/* What the gradients of the distances give to x1, whose rows, like those of x2, lie one after the other. */
+/* The gradient of x1, given the gradients of the distances. Rows of x1, and of x2, are contiguous and follow each other. */
 struct grd_distance_gradient {
     int64_t rows, others, width;
     double p; /* positive */

@@ -14,7 +14,7 @@ enum { WIDEST = 16 };
 /* ---- Copies ---------------------------------------------------------------------------------------------------------------- */
 
 /* Strides and size are constants where this is inlined, as far as the caller knows them. */
-INLINE void move(int64_t n, char *to, int64_t to_stride, const char *from, int64_t from_stride, int64_t size)
+GRD_INLINE void move(int64_t n, char *to, int64_t to_stride, const char *from, int64_t from_stride, int64_t size)
 {
     BY_FOUR for (int64_t i = 0; i < n; i++) memcpy(to + i * to_stride, from + i * from_stride, (size_t)size);
 }
@@ -51,7 +51,7 @@ static __attribute__((noinline)) void collect_fours(int64_t n, char *to, const c
 }
 
 /* To elements that lie one after the other; some sizes and strides have kernels of their own. */
-INLINE void gather(int64_t n, char *to, const char *from, int64_t stride, int64_t size, bool past)
+GRD_INLINE void gather(int64_t n, char *to, const char *from, int64_t stride, int64_t size, bool past)
 {
     const int width = size == 1 ? 0 : size == 2 ? 1 : size == 4 ? 2 : 3;
     if (size <= 8 && stride == -size)
@@ -67,7 +67,7 @@ INLINE void gather(int64_t n, char *to, const char *from, int64_t stride, int64_
 }
 
 /* The memory may overlap. */
-INLINE void copy_line(char *to, const char *from, int64_t bytes, bool past)
+GRD_INLINE void copy_line(char *to, const char *from, int64_t bytes, bool past)
 {
     if (to - from < bytes && from - to < bytes)
         memmove(to, from, (size_t)bytes);
@@ -77,7 +77,7 @@ INLINE void copy_line(char *to, const char *from, int64_t bytes, bool past)
         grd_copy_line(to, from, bytes);
 }
 
-INLINE void copy(int64_t n, char *to, int64_t to_stride, const char *from, int64_t from_stride, int64_t size, bool past)
+GRD_INLINE void copy(int64_t n, char *to, int64_t to_stride, const char *from, int64_t from_stride, int64_t size, bool past)
 {
     char element[WIDEST];
     if (to_stride != size) {
@@ -94,7 +94,7 @@ INLINE void copy(int64_t n, char *to, int64_t to_stride, const char *from, int64
 
 enum { LEAST_PAST = 8192 }; /* bytes: after a shorter line, waiting for what was written past the caches takes as long as that spared */
 
-INLINE void copy_as_told(int64_t n, char *const *data, const int64_t *strides, const enum grd_stores *stores, int64_t size)
+GRD_INLINE void copy_as_told(int64_t n, char *const *data, const int64_t *strides, const enum grd_stores *stores, int64_t size)
 {
     copy(n, data[0], strides[0], data[1], strides[1], size, stores != NULL && *stores == GRD_STORES_PAST && n * size >= LEAST_PAST);
 }
@@ -126,8 +126,8 @@ void grd_copy_16(int64_t n, char *const *data, const int64_t *strides, const voi
 
 enum { COLUMNS = 4 }; /* and fewer take less time than their lines */
 
-INLINE void copy_lines(int64_t lines, int64_t n, char *to, const int64_t *to_strides, const char *from, const int64_t *from_strides,
-                       int64_t size)
+GRD_INLINE void copy_lines(int64_t lines, int64_t n, char *to, const int64_t *to_strides, const char *from, const int64_t *from_strides,
+                           int64_t size)
 {
     const int64_t to_line = to_strides[1], from_line = from_strides[1];
     if (n <= 0)
@@ -171,7 +171,7 @@ enum {
 };
 
 /* Fills `bytes` of a buffer, which are not 0, with one element; up to 63 more than those are written. */
-INLINE void fill(char *buffer, int64_t bytes, const char *element, int64_t size)
+GRD_INLINE void fill(char *buffer, int64_t bytes, const char *element, int64_t size)
 {
     uint64_t pattern[2];
     uint32_t word;
@@ -232,8 +232,8 @@ static __attribute__((noinline)) void in_lines(int64_t n, char *const *data, con
 }
 
 /* At most PIECE elements. The first piece is the longest: what fills a buffer with one element there does for all. */
-INLINE void run_piece(int64_t n, char *const *data, const int64_t *strides, const void *params, const struct grd_map_kernel *kernel,
-                      piece *buffers, bool first, bool spreading)
+GRD_INLINE void run_piece(int64_t n, char *const *data, const int64_t *strides, const void *params, const struct grd_map_kernel *kernel,
+                          piece *buffers, bool first, bool spreading)
 {
     char *at[GRD_MAP_OPERANDS];
     int64_t steps[GRD_MAP_OPERANDS];

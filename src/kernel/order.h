@@ -29,7 +29,7 @@ static inline uint64_t grd_rank_scratch(enum grd_rank_kind kind, int64_t n, int6
     return (uint64_t)(kind == GRD_RANK_LARGEST && grd_rank_by_heap(n, kept) ? kept : n);
 }
 
-/* Running extremes down n rows of neighbouring columns: the largest or smallest element so far and its last place. NaN stays from where it comes. */
+/* Running extremes down n rows of neighbouring columns: the largest or smallest element so far and its last place. After the first NaN the running extreme stays NaN. */
 struct grd_extremes_block {
     bool smallest;
     int64_t n, columns, step; /* step: elements between the rows of all three */

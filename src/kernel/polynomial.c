@@ -39,7 +39,7 @@ static double sines(double x, double a, double b)
     return x == 1 ? a / b : x < 1 ? sin(a * acos(x)) / sin(b * acos(x)) : sinh(a * acosh(x)) / sinh(b * acosh(x));
 }
 
-/* For |x|; the sign of the degree's parity is put back. */
+/* T_n(-x) = (-1)^n T_n(x): computes T_n(|x|), then restores the sign. */
 double grd_math_chebyshev_t(double x, double degree)
 {
     const double n = trunc(degree), y = cosines(fabs(x), n, 0);
@@ -52,7 +52,7 @@ double grd_math_chebyshev_u(double x, double degree)
     return !(n >= 0) ? 0 : n <= SHORT ? short_chebyshev(x, n, 2 * x) : x < 0 && is_odd(n) ? -y : y;
 }
 
-/* V(-x) is W(x), but for that sign. */
+/* V_n(-x) = (-1)^n W_n(x). */
 double grd_math_chebyshev_v(double x, double degree)
 {
     const double n = trunc(degree), y = x < 0 ? sines(-x, n + 0.5, 0.5) : cosines(x, n + 0.5, 0.5);

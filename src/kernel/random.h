@@ -28,7 +28,7 @@ enum grd_random_kind {
 
 enum { GRD_NORMAL_BLOCK = 16 };
 
-/* The numbers of a distribution. */
+/* The parameters of a distribution. */
 struct grd_random_numbers {
     double a, b;
     uint64_t range; /* 0: that of the words */

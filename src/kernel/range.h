@@ -11,7 +11,7 @@
 struct grd_range_row {
     /* start + i * step for i from `first` on; integers wrap around. */
     void (*line)(int64_t n, int64_t first, grd_scalar start, grd_scalar step, void *ret_values, int64_t stride);
-    /* Of float64 alone, in place: base^x, and base^(x + iy) = base^x (cos(y log(base)) + i sin(y log(base))) for n pairs. */
+    /* float64 only, in place: base^x, and base^(x + iy) = base^x (cos(y log(base)) + i sin(y log(base))) for n pairs. */
     void (*powers)(int64_t n, double base, double *values);
     void (*complex_powers)(int64_t n, double base, double *pairs);
 };
@@ -25,7 +25,7 @@ struct grd_triangle {
     char *to; /* may be `from` */
 };
 
-/* Of rows [begin, end): the elements on one side of the diagonal, it among them, and zeros on the other. */
+/* Writes rows [begin, end): the elements on one side of the diagonal and on it, and zeros on the other side. */
 void grd_triangle_rows(const struct grd_triangle *t, int64_t begin, int64_t end);
 
 #endif

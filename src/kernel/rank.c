@@ -83,7 +83,7 @@ static struct grd_ranked *median(struct grd_ranked *a, struct grd_ranked *b, str
     return before(a, c) ? a : before(b, c) ? c : b;
 }
 
-/* Where the first items of two blocks that belong on the other side are, counted from the outer end. */
+/* For each of two blocks the positions of items that belong on the other side of the pivot, counted from the outer end. */
 enum { BLOCK = 64 };
 struct misplaced {
     uint8_t at[BLOCK];
@@ -146,7 +146,7 @@ static int64_t partition(struct grd_ranked *items, int64_t begin, int64_t end)
 
 /* Sorts the items from `first` on into those before it, which are sorted; equal items stay in their order. `ascending` is a constant, and so is `guarded`: an item
  * may come before all others. */
-INLINE void insert_items(struct grd_ranked *items, int64_t first, int64_t n, bool ascending, bool guarded)
+GRD_INLINE void insert_items(struct grd_ranked *items, int64_t first, int64_t n, bool ascending, bool guarded)
 {
     for (int64_t i = first; i < n; i++) {
         const struct grd_ranked item = items[i];
@@ -157,7 +157,7 @@ INLINE void insert_items(struct grd_ranked *items, int64_t first, int64_t n, boo
     }
 }
 
-INLINE void sort_by_insertion(struct grd_ranked *items, int64_t n, bool ascending)
+GRD_INLINE void sort_by_insertion(struct grd_ranked *items, int64_t n, bool ascending)
 {
     insert_items(items, 1, n, ascending, true);
 }

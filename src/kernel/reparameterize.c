@@ -74,7 +74,7 @@ double grd_math_gamma_gradient(double concentration, double x)
 
 /* ---- Beta ------------------------------------------------------------------------------------------------------------------------------ */
 
-/* By alpha, for x near 0: a Taylor series. */
+/* The derivative by alpha, for small x, by a Taylor series. */
 static double beta_by_alpha(double x, double alpha, double beta)
 {
     const double factor = digamma(alpha) - digamma(alpha + beta) - log(x);
@@ -86,7 +86,7 @@ static double beta_by_alpha(double x, double alpha, double beta)
     return zero_for_nan(x * pow(1 - x, -beta) * series);
 }
 
-/* By beta, for x near 0: a Taylor series, with products (beta - 1) … (beta - i) and their derivatives. */
+/* The derivative by beta, for small x, by a Taylor series with products (beta - 1) … (beta - i) and their derivatives. */
 static double beta_by_beta(double x, double alpha, double beta)
 {
     const double factor = digamma(alpha + beta) - digamma(beta);

@@ -26,7 +26,7 @@ struct grd_resample {
 
 enum grd_resample_mode { GRD_RESAMPLE_NEAREST, GRD_RESAMPLE_NEAREST_EXACT, GRD_RESAMPLE_LINEAR, GRD_RESAMPLE_CUBIC, GRD_RESAMPLE_LANCZOS };
 
-/* What positions and weights follow from. */
+/* The arguments from which positions and weights are computed. */
 struct grd_resample_source {
     enum grd_resample_mode mode;
     bool align_corners, antialias;

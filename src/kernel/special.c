@@ -10,7 +10,7 @@ enum { TERMS = sizeof bernoulli / sizeof *bernoulli, FAR = 10, LAST = 170 };
 
 /* ---- Polygamma ------------------------------------------------------------------------------------------------------------------------- */
 
-/* a^-s, without the function for the exponent that occurs most. */
+/* Returns a^-s; s = 2, the most frequent exponent, takes no call of pow. */
 static double inverse_power(double a, double s)
 {
     return s == 2 ? 1 / (a * a) : pow(a, -s);

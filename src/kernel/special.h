@@ -15,7 +15,7 @@ double grd_math_gammaincc(double a, double x);
  * Compiled in reparameterize.c.
  * Of x from gamma(concentration) by the concentration. */
 double grd_math_gamma_gradient(double concentration, double x);
-/* Of x from beta(alpha, total - alpha) by alpha, divided by 1 - x. */
+/* The derivative by alpha of a sample x of beta(alpha, total - alpha), divided by 1 - x. */
 double grd_math_dirichlet_gradient(double x, double alpha, double total);
 
 /* Bessel functions; those that `scaled` are multiplied by exp(x). Y and K are infinite at 0, NaN below; J and Y are NaN at infinity. Compiled in bessel.c. */

@@ -17,7 +17,7 @@ static inline int64_t clamped(int64_t value, int64_t low, int64_t high)
     return value < low ? low : value > high ? high : value;
 }
 
-/* n elements that are `step` elements apart, to neighbours. */
+/* Copies n elements with a stride of `step` elements to contiguous ones. */
 static void copy_elements(int64_t n, int64_t itemsize, char *to, const char *from, int64_t step)
 {
     if (step == 1) {
@@ -47,7 +47,7 @@ static void copy_elements(int64_t n, int64_t itemsize, char *to, const char *fro
     }
 }
 
-/* The element that place p of a dimension reads; -1: none. */
+/* Returns the element that place p of a dimension reads, or -1 if it reads padding. */
 static inline int64_t element_at(const struct grd_windows *w, int dim, int64_t p, int64_t tap)
 {
     const int64_t i = p * w->step[dim] + tap * w->dilation[dim] - w->padding[dim];

@@ -23,8 +23,7 @@ static inline uint64_t kind_of(const grd_tensor *t)
 }
 
 /* Returns the tensor to which a small product of that dtype is written: `out`, or a new one. NULL if `out` cannot be written as it is. */
-static inline __attribute__((always_inline)) grd_tensor *small_result(grd_tensor *out, int64_t m, int64_t n, const grd_tensor *a,
-                                                                      const grd_tensor *b)
+GRD_INLINE grd_tensor *small_result(grd_tensor *out, int64_t m, int64_t n, const grd_tensor *a, const grd_tensor *b)
 {
     const uint64_t traits = kind_of(a) | grd_traits_flags(GRD_FLAG_CONTIGUOUS | GRD_FLAG_CANONICAL);
     if (out != NULL) {
@@ -43,8 +42,7 @@ static inline __attribute__((always_inline)) grd_tensor *small_result(grd_tensor
 
 /* Returns self + a @ b, or a @ b if self is NULL, of two small matrices on the cpu; the kernel is called without a plan. NULL, and nothing done,
  * if that does not apply; the bits are the same. */
-static inline __attribute__((always_inline)) grd_tensor *small_product(grd_tensor *out, const grd_tensor *self, const grd_tensor *a,
-                                                                       const grd_tensor *b)
+GRD_INLINE grd_tensor *small_product(grd_tensor *out, const grd_tensor *self, const grd_tensor *a, const grd_tensor *b)
 {
     const grd_dtype dtype = (grd_dtype)a->dtype;
     if (grd_provider_wishes || kind_of(a) != grd_traits(dtype, GRD_STRIDED, GRD_CPU, 0, 2) || kind_of(b) != kind_of(a) ||

@@ -1,5 +1,5 @@
 /* Resampling of images (interpolate, upsample): checks, the memory of tables and kept rows, and the split into pieces. Positions and weights are
- * in kernel/resample.c, the loops in kernel/cpu/resample.c. Schema: schema/resample.toml.
+ * in kernel/resample_tables.c, the loops in kernel/cpu/resample.c. Schema: schema/resample.toml.
  *
  * Positions are float32 unless the images are float64, or bytes with weights. Half types are computed in float32; bytes in fixed point, along the
  * width, rounded, then along the height. */

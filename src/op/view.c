@@ -17,7 +17,7 @@
 #include "op/view.h"
 
 /* Copies the dimensions of `t`. If they are few a fixed number is copied, which takes a few moves and no loop. */
-static inline __attribute__((always_inline)) void view_of(struct grd_view *v, const grd_tensor *t)
+GRD_INLINE void view_of(struct grd_view *v, const grd_tensor *t)
 {
     const size_t n = t->sizes == t->inline_dims ? GRD_INLINE_DIMS : t->ndim;
     grd_view_start(v, t, t->ndim);
@@ -31,7 +31,7 @@ static inline __attribute__((always_inline)) void view_of(struct grd_view *v, co
 }
 
 /* Copies the dimensions of `t` except those of a bit set. */
-static inline __attribute__((always_inline)) void view_without(struct grd_view *v, const grd_tensor *t, uint64_t dims)
+GRD_INLINE void view_without(struct grd_view *v, const grd_tensor *t, uint64_t dims)
 {
     grd_view_start(v, t, 0);
     for (int64_t i = 0; i < t->ndim; i++)
@@ -384,7 +384,7 @@ static inline bool wrap_index(const grd_tensor *self, int64_t dim, int64_t index
     return GRD_LIKELY((uint64_t)*ret_index < (uint64_t)size) || refuse_index(self, dim, index);
 }
 
-static inline __attribute__((always_inline)) bool plan_select(struct grd_view *v, grd_tensor *self, int64_t dim, int64_t index)
+GRD_INLINE bool plan_select(struct grd_view *v, grd_tensor *self, int64_t dim, int64_t index)
 {
     if (self->ndim == 0)
         return grd_raise(GRD_ERROR_INDEX, "select() cannot be applied to a 0-dim tensor.");
@@ -429,8 +429,7 @@ static int64_t slice_range(int64_t size, const grd_scalar *start, const grd_scal
     return first > last ? (int64_t)((uint64_t)(first - last - 1) / -(uint64_t)step) + 1 : 0;
 }
 
-static inline __attribute__((always_inline)) bool plan_slice(struct grd_view *v, grd_tensor *self, int64_t dim, grd_scalar start,
-                                                             grd_scalar end, int64_t step)
+GRD_INLINE bool plan_slice(struct grd_view *v, grd_tensor *self, int64_t dim, grd_scalar start, grd_scalar end, int64_t step)
 {
     int64_t first, stride;
     if (self->ndim == 0)
@@ -448,8 +447,7 @@ static inline __attribute__((always_inline)) bool plan_slice(struct grd_view *v,
     return true;
 }
 
-static inline __attribute__((always_inline)) bool plan_diagonal(struct grd_view *v, grd_tensor *self, int64_t offset, int64_t dim1,
-                                                                int64_t dim2)
+GRD_INLINE bool plan_diagonal(struct grd_view *v, grd_tensor *self, int64_t offset, int64_t dim1, int64_t dim2)
 {
     int64_t given1 = dim1, given2 = dim2;
     if (!grd_wrap_dim(self, dim1, &dim1) || !grd_wrap_dim(self, dim2, &dim2))

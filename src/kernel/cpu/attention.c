@@ -19,30 +19,30 @@ enum { LANES = GRD_ATTENTION_LANES };
 #endif
 
 /* exp(x) for x up to about 0, without subnormal results, which take many times as long and add nothing to a sum that is at least 1. */
-INLINE T power(T x)
+GRD_INLINE T power(T x)
 {
     const T e = reduce_exp_low(x < LEAST_POWER ? LEAST_POWER : x);
     return x < LEAST_POWER ? 0 : e;
 }
 
-INLINE int64_t whole(int64_t n)
+GRD_INLINE int64_t whole(int64_t n)
 {
     return (n + LANES - 1) / LANES * LANES;
 }
 
-INLINE T higher(T a, T b)
+GRD_INLINE T higher(T a, T b)
 {
     return b > a ? b : a;
 }
 
-INLINE T fold_sum(T *lanes)
+GRD_INLINE T fold_sum(T *lanes)
 {
     LANEWISE for (int l = 0; l < 8; l++) lanes[l] += lanes[l + 8];
     LANEWISE for (int l = 0; l < 4; l++) lanes[l] += lanes[l + 4];
     return (lanes[0] + lanes[2]) + (lanes[1] + lanes[3]);
 }
 
-INLINE T fold_max(T *lanes)
+GRD_INLINE T fold_max(T *lanes)
 {
     LANEWISE for (int l = 0; l < 8; l++) lanes[l] = higher(lanes[l], lanes[l + 8]);
     LANEWISE for (int l = 0; l < 4; l++) lanes[l] = higher(lanes[l], lanes[l + 4]);
@@ -52,26 +52,26 @@ INLINE T fold_max(T *lanes)
 /* ---- Scores -------------------------------------------------------------------------------------------------------------------------- */
 
 /* How many keys of the block row r sees, masks aside. */
-INLINE int64_t keys_seen(const struct grd_attention_block *b, int64_t r)
+GRD_INLINE int64_t keys_seen(const struct grd_attention_block *b, int64_t r)
 {
     const int64_t seen = b->visible + r;
     return seen <= 0 ? 0 : at_most(seen, b->keys);
 }
 
-INLINE void add_bias(int64_t n, T *restrict s, T scale, const T *bias, int64_t column)
+GRD_INLINE void add_bias(int64_t n, T *restrict s, T scale, const T *bias, int64_t column)
 {
     for (int64_t j = 0; j < n; j++)
         s[j] = s[j] * scale + bias[j * column];
 }
 
-INLINE void hide(int64_t n, T *restrict s, T scale, const uint8_t *mask, int64_t column)
+GRD_INLINE void hide(int64_t n, T *restrict s, T scale, const uint8_t *mask, int64_t column)
 {
     for (int64_t j = 0; j < n; j++)
         s[j] = mask[j * column] ? s[j] * scale : -INFINITY;
 }
 
 /* Applies the masks, which take the scale along, to n elements that need not be whole lanes. Returns what is left of the scale. */
-INLINE T apply_masks(const struct grd_attention_block *b, int64_t r, int64_t n, T *s)
+GRD_INLINE T apply_masks(const struct grd_attention_block *b, int64_t r, int64_t n, T *s)
 {
     T scale = (T)b->scale;
     if (b->bias != NULL) {
@@ -94,13 +94,13 @@ INLINE T apply_masks(const struct grd_attention_block *b, int64_t r, int64_t n, 
 }
 
 /* Whole lanes of zeros. */
-INLINE void clear_lanes(T *s, int64_t from, int64_t to)
+GRD_INLINE void clear_lanes(T *s, int64_t from, int64_t to)
 {
     for (int64_t j = from; j < to; j += LANES)
         LANEWISE for (int l = 0; l < LANES; l++) s[j + l] = 0;
 }
 
-INLINE void drop(const struct grd_attention_block *b, int64_t r, int64_t n, T *restrict s)
+GRD_INLINE void drop(const struct grd_attention_block *b, int64_t r, int64_t n, T *restrict s)
 {
     const uint8_t *keep = b->keep + r * b->keep_row;
     const T scale = (T)b->keep_scale;
@@ -111,7 +111,7 @@ INLINE void drop(const struct grd_attention_block *b, int64_t r, int64_t n, T *r
 /* ---- Forward ------------------------------------------------------------------------------------------------------------------------- */
 
 /* s *= scale, -inf behind n; returns the largest, or `most`. */
-INLINE T row_max(int64_t n, T *s, T scale, T most)
+GRD_INLINE T row_max(int64_t n, T *s, T scale, T most)
 {
     T lanes[LANES];
     LANEWISE for (int l = 0; l < LANES; l++) lanes[l] = most;
@@ -128,7 +128,7 @@ INLINE T row_max(int64_t n, T *s, T scale, T most)
 }
 
 /* s = exp(s - shift); returns their sum. */
-INLINE T row_exp(int64_t n, T *s, T shift)
+GRD_INLINE T row_exp(int64_t n, T *s, T shift)
 {
     T lanes[LANES];
     LANEWISE for (int l = 0; l < LANES; l++) lanes[l] = 0;
@@ -142,7 +142,7 @@ INLINE T row_exp(int64_t n, T *s, T shift)
     return fold_sum(lanes);
 }
 
-INLINE T shift_of(T max)
+GRD_INLINE T shift_of(T max)
 {
     return max == -INFINITY ? 0 : max;
 }
@@ -199,8 +199,8 @@ static void finish(int64_t rows, const void *max, const void *sum, void *ret_fac
 
 /* ---- Backward ------------------------------------------------------------------------------------------------------------------------ */
 
-/* Of n keys, whole lanes: s = p = exp(s scale - shift), slopes = p (slopes - delta) factor, both 0 behind n. */
-INLINE void slope_row(int64_t n, T *restrict s, T *restrict slopes, T scale, T shift, T delta, T factor)
+/* For the n keys of a row: s = p = exp(s scale - shift), slopes = p (slopes - delta) factor. The last vector is filled up with zeros. */
+GRD_INLINE void slope_row(int64_t n, T *restrict s, T *restrict slopes, T scale, T shift, T delta, T factor)
 {
     for (int64_t j = 0; j < n; j += LANES) {
         const int left = (int)(n - j);

@@ -2,7 +2,7 @@
  * Integer division by zero gives 0: the operator has refused it before. */
 #include <math.h>
 
-#include "kernel/cpu/map.h"
+#include "kernel/cpu/elementwise.h"
 #include "kernel/cpu/vecmath.h"
 #include "kernel/cpu/vecmath_plane.h"
 #include "kernel/cpu/vecmath_power.h"
@@ -32,23 +32,23 @@ static inline C quotient_of(C x, C y)
 enum { DIVIDES_IN_DOUBLE = 1 };
 
 /* Returns x as a double, and the integer that a double is; both in [-2^51, 2^51): added to 1.5 * 2^52, they are the last bits of the sum. */
-INLINE double small_to_double(int64_t x)
+GRD_INLINE double small_to_double(int64_t x)
 {
     return vm_from_bits(x + vm_bits(0x1.8p52)) - 0x1.8p52;
 }
 
-INLINE int64_t small_from_double(double x)
+GRD_INLINE int64_t small_from_double(double x)
 {
     return vm_bits(x + 0x1.8p52) - vm_bits(0x1.8p52);
 }
 
 /* Quotients in double vectorise. They are exact for x and y in [-2^50, 2^50): what they have behind the point is more than its rounding. */
-INLINE bool has_small_quotient(int64_t x, int64_t y)
+GRD_INLINE bool has_small_quotient(int64_t x, int64_t y)
 {
     return ((((uint64_t)x + (UINT64_C(1) << 50)) | ((uint64_t)y + (UINT64_C(1) << 50))) >> 51) == 0;
 }
 
-INLINE C small_quotient(C x, C y)
+GRD_INLINE C small_quotient(C x, C y)
 {
     const C q = small_from_double(trunc(small_to_double(x) / small_to_double(y == 0 ? 1 : y)));
     return y == 0 ? 0 : q;
@@ -56,20 +56,20 @@ INLINE C small_quotient(C x, C y)
 #else
 enum { DIVIDES_IN_DOUBLE = 0 };
 
-INLINE bool has_small_quotient(C x, C y)
+GRD_INLINE bool has_small_quotient(C x, C y)
 {
     (void)x, (void)y;
     return false;
 }
 
-INLINE C small_quotient(C x, C y)
+GRD_INLINE C small_quotient(C x, C y)
 {
     return quotient_of(x, y);
 }
 #endif
 
 /* z = finish(x, y, x / y rounded toward zero); z may be x or y. */
-INLINE void after_division(int64_t n, C *z, const C *x, const C *y, C (*finish)(C x, C y, C q))
+GRD_INLINE void after_division(int64_t n, C *z, const C *x, const C *y, C (*finish)(C x, C y, C q))
 {
     enum { PART = 256 };
     for (int64_t start = 0; start < n; start += PART, x += PART, y += PART, z += PART) {
@@ -86,13 +86,13 @@ INLINE void after_division(int64_t n, C *z, const C *x, const C *y, C (*finish)(
     }
 }
 
-INLINE C quotient_itself(C x, C y, C q)
+GRD_INLINE C quotient_itself(C x, C y, C q)
 {
     (void)x, (void)y;
     return q;
 }
 
-INLINE C rest_of(C x, C y, C q)
+GRD_INLINE C rest_of(C x, C y, C q)
 {
     const C m = (C)((U)x - (U)q * (U)y);
     return y == 0 ? 0 : m;
@@ -105,13 +105,13 @@ static inline bool is_rounded_up(C m, C y)
 }
 
 /* Has the sign of y. */
-INLINE C rest_above(C x, C y, C q)
+GRD_INLINE C rest_above(C x, C y, C q)
 {
     const C m = rest_of(x, y, q), moved = (C)((U)m + (U)y);
     return is_rounded_up(m, y) ? moved : m;
 }
 
-INLINE C quotient_below(C x, C y, C q)
+GRD_INLINE C quotient_below(C x, C y, C q)
 {
     const C less = (C)((U)q - 1);
     return is_rounded_up(rest_of(x, y, q), y) ? less : q;
@@ -192,15 +192,17 @@ static inline C binary_bitwise_right_shift(C x, C y)
 
 /* ---- Floating point ------------------------------------------------------------------------------------------------------------------ */
 #if GRD_IS_FLOAT && !GRD_IS_HALF
-/* Where x / y is an integer but for what it has behind the point, and no more than that is lost in it. Numbers so small that parts of them vanish are left out. */
-INLINE bool has_near_quotient(C x, C y)
+/* True if fmod_of_short_quotient(x, y) is right: the integer part of x / y fits the significand with bits to spare, y is finite, and no product of
+ * it underflows. */
+GRD_INLINE bool has_short_quotient(C x, C y)
 {
     const C fewer = sizeof(C) == sizeof(float) ? (C)0x1p24 : (C)0x1p26, least = sizeof(C) == sizeof(float) ? 0 : (C)0x1p-900;
     return (fabs(x) < fabs(y) * fewer) & (fabs(y) > least) & (fabs(y) < (C)INFINITY);
 }
 
-/* fmod(x, y) for those: the quotient may have been rounded up to the next integer. */
-INLINE C near_fmod(C x, C y)
+/* fmod(x, y) = |x| - trunc(|x| / |y|) |y|, with the sign of x. The rounded quotient may be one too large, which makes the difference negative: then
+ * |y| is added. */
+GRD_INLINE C fmod_of_short_quotient(C x, C y)
 {
     const C a = fabs(x), b = fabs(y), q = trunc(a / b);
 #ifdef HAS_FMA
@@ -214,7 +216,7 @@ INLINE C near_fmod(C x, C y)
 }
 
 /* z = finish(x, y, fmod(x, y)); z may be x or y. */
-INLINE void after_fmod(int64_t n, C *z, const C *x, const C *y, C (*finish)(C x, C y, C m))
+GRD_INLINE void after_fmod(int64_t n, C *z, const C *x, const C *y, C (*finish)(C x, C y, C m))
 {
     enum { PART = 256 };
     C m[PART];
@@ -222,11 +224,11 @@ INLINE void after_fmod(int64_t n, C *z, const C *x, const C *y, C (*finish)(C x,
         const int64_t count = at_most(n - start, PART);
         int far = 0;
         for (int64_t i = 0; i < count; i++) {
-            m[i] = near_fmod(x[i], y[i]);
-            far |= !has_near_quotient(x[i], y[i]);
+            m[i] = fmod_of_short_quotient(x[i], y[i]);
+            far |= !has_short_quotient(x[i], y[i]);
         }
         for (int64_t i = 0; far != 0 && i < count; i++)
-            if (!has_near_quotient(x[i], y[i]))
+            if (!has_short_quotient(x[i], y[i]))
                 m[i] = fmod(x[i], y[i]);
         IN_PLACE
         for (int64_t i = 0; i < count; i++)
@@ -234,14 +236,14 @@ INLINE void after_fmod(int64_t n, C *z, const C *x, const C *y, C (*finish)(C x,
     }
 }
 
-INLINE C itself(C x, C y, C m)
+GRD_INLINE C itself(C x, C y, C m)
 {
     (void)x, (void)y;
     return m;
 }
 
 /* Has the sign of y, also where it is 0. */
-INLINE C remainder_less(C x, C y, C m)
+GRD_INLINE C remainder_less(C x, C y, C m)
 {
     (void)x;
     const C zero = copysign((C)0, y), moved = (m < 0) != (y < 0) ? m + y : m;
@@ -264,7 +266,7 @@ static void binary_hidden_div_floor(int64_t n, C *z, const C *x, const C *y)
 }
 
 #if GRD_TAG == GRD_TAG_float32
-/* Of a half type, whose normal numbers are floats without the last bits, and whose subnormal ones lie at an equal distance. */
+/* nextafter(x, y) of a half type, whose values are held in floats: normal numbers lack the last `dropped` bits, subnormal ones are equally spaced. */
 static inline C next_half(C x, C y, int dropped)
 {
     const C least_normal = dropped == 13 ? 0x1p-14f : 0x1p-126f, least = dropped == 13 ? 0x1p-24f : 0x1p-133f, a = fabs(x);

@@ -54,7 +54,7 @@ typedef uint32_t fours __attribute__((vector_size(VECTOR)));
 typedef uint64_t eights __attribute__((vector_size(VECTOR)));
 
 /* Returns the elements that end with from[0], the last first. */
-INLINE ones reversed(const char *from, int64_t size)
+GRD_INLINE ones reversed(const char *from, int64_t size)
 {
     ones v;
     memcpy(&v, from + size - VECTOR, sizeof v);
@@ -67,7 +67,7 @@ INLINE ones reversed(const char *from, int64_t size)
     return (ones)__builtin_shufflevector((eights)v, (eights)v, REVERSED_8);
 }
 
-INLINE void reverse_vector(char *to, const char *from, int64_t size)
+GRD_INLINE void reverse_vector(char *to, const char *from, int64_t size)
 {
     const ones v = reversed(from, size);
     memcpy(to, &v, sizeof v);
@@ -77,7 +77,7 @@ enum { SHORT = 8192 }; /* bytes of a line; the next one is asked for */
 
 /* `size` is a constant where this is inlined. What comes next is mostly the next line of a tensor, which lies behind this one: processors that prefetch as
  * addresses fall do not expect it. */
-INLINE void reverse(int64_t n, char *to, const char *from, int64_t size)
+GRD_INLINE void reverse(int64_t n, char *to, const char *from, int64_t size)
 {
     const int64_t lanes = VECTOR / size, next = n * size;
     int64_t i = 0;
@@ -94,8 +94,9 @@ INLINE void reverse(int64_t n, char *to, const char *from, int64_t size)
             memcpy(to + i * size, from - i * size, (size_t)size);
 }
 
-/* With no stores to wait for, the next line is worth asking for however long it is. */
-INLINE void reverse_past(int64_t n, char *to, const char *from, int64_t size)
+/* Reverses n elements by stores past the caches. Such stores wait for no line to be loaded, so prefetching the next line of the input pays whatever
+ * its length. */
+GRD_INLINE void reverse_past(int64_t n, char *to, const char *from, int64_t size)
 {
     const int64_t lanes = VECTOR / size, next = n * size;
     int64_t i = 0;
@@ -158,7 +159,7 @@ static void reverse_8(int64_t n, char *to, const char *from, bool past)
 #define EVEN_EIGHTS EVEN_2
 #endif
 
-INLINE ones even_elements(ones first, ones second, int64_t size)
+GRD_INLINE ones even_elements(ones first, ones second, int64_t size)
 {
     if (size == 1)
         return __builtin_shufflevector(first, second, EVEN_ONES);
@@ -169,8 +170,9 @@ INLINE ones even_elements(ones first, ones second, int64_t size)
     return (ones)__builtin_shufflevector((eights)first, (eights)second, EVEN_EIGHTS);
 }
 
-/* What follows the last element may not be there to be read. Between calls for pieces of a line the hardware stops reading ahead. */
-INLINE void every_other(int64_t n, char *to, const char *from, int64_t size)
+/* to[i] = from[2 i]. Reads nothing after the last element. Prefetches, since the hardware stops reading ahead between the calls for pieces of a
+ * line. */
+GRD_INLINE void every_other(int64_t n, char *to, const char *from, int64_t size)
 {
     const int64_t lanes = VECTOR / size;
     int64_t i = 0;
@@ -208,7 +210,7 @@ static void every_other_8(int64_t n, char *to, const char *from)
 
 /* ---- Pairs ---------------------------------------------------------------------------------------------------------------------------- */
 
-INLINE void pair(int64_t n, char *const *data, const int64_t *strides, int64_t size)
+GRD_INLINE void pair(int64_t n, char *const *data, const int64_t *strides, int64_t size)
 {
     char *to = data[0];
     const char *x = data[1], *y = data[2];
@@ -251,7 +253,7 @@ static void pair_8(int64_t n, char *const *data, const int64_t *strides, const v
 enum { PART = VECTOR < LINE / 2 ? VECTOR : LINE / 2, PARTS = 8 };
 typedef uint8_t part __attribute__((vector_size(PART)));
 
-INLINE void copy_part(char *to, const char *from)
+GRD_INLINE void copy_part(char *to, const char *from)
 {
     part v;
     memcpy(&v, from, PART);
@@ -261,7 +263,7 @@ INLINE void copy_part(char *to, const char *from)
 /* memcpy() of some C libraries copies long lines by an instruction that takes long to start, and ten times as long where the result lies a few bytes further in its
  * page than the source. All parts but the first and the last, which may overlap their neighbours, are stored at multiples of their size, so that no store is split
  * between lines of the cache. */
-INLINE void copy_long(int64_t n, char *to, const char *from)
+GRD_INLINE void copy_long(int64_t n, char *to, const char *from)
 {
     int64_t i = PART - (int64_t)((uintptr_t)to % PART);
     copy_part(to, from);
@@ -281,7 +283,7 @@ static void copy(int64_t n, char *to, const char *from)
     copy_long(n, to, from);
 }
 
-/* Lines of the cache that belong to the result in part are stored near. */
+/* Copies past the caches. The first and the last cache line, which may hold other data, are stored through them. */
 static void copy_past(int64_t n, char *to, const char *from)
 {
     int64_t i = at_most(n, (int64_t)(-(uintptr_t)to % LINE));
@@ -298,7 +300,7 @@ static void copy_past(int64_t n, char *to, const char *from)
  * Behind a row many stores wait for the memory. A load waits for those that were made at the same place in any page, which are nearly all places. Where the address of
  * the next row comes from such a load, nothing of that row is asked for meanwhile. So rows are copied by one loop, which keeps in registers what it can. */
 
-INLINE void copy_row(int64_t n, char *to, const char *from)
+GRD_INLINE void copy_row(int64_t n, char *to, const char *from)
 {
     if (n >= PART)
         copy_long(n, to, from);

@@ -4,7 +4,7 @@
  * their smallest value, as x86 does. To bool: not zero. Formats below float32 are reached through float32 and left through it, as in
  * PyTorch. From complex numbers: the real part. complex32 is reached through complex64 and left through it. Where two conversions give the
  * same bits as one, there are two: see `way`. */
-#include "kernel/cpu/map.h"
+#include "kernel/cpu/elementwise.h"
 
 #include "kernel/cpu/half_lanes.h"
 
@@ -87,7 +87,7 @@ static inline bool to_bool(T x)
 /* ---- Kernels ---------------------------------------------------------------------------------------------------------------------- */
 
 /* The dtype between T and `to`; `to` itself where one loop converts. */
-INLINE grd_dtype way(grd_dtype to)
+GRD_INLINE grd_dtype way(grd_dtype to)
 {
     const bool small = to == GRD_FLOAT16 || to == GRD_BFLOAT16 || to == GRD_FLOAT8_E4M3FN || to == GRD_FLOAT8_E5M2;
     const bool pair = to == GRD_COMPLEX64 || to == GRD_COMPLEX128;
@@ -114,8 +114,8 @@ static __attribute__((unused)) void convert_parts(int64_t n, char *const *data, 
     (widens ? grd_kernels->cast[GRD_FLOAT16][GRD_FLOAT32] : grd_kernels->cast[GRD_FLOAT32][GRD_FLOAT16])(2 * n, data, strides, params);
 }
 
-INLINE void cast(int64_t n, char *const *data, const int64_t *strides, const void *params, grd_dtype to, int64_t size,
-                 grd_block_kernel *convert)
+GRD_INLINE void cast(int64_t n, char *const *data, const int64_t *strides, const void *params, grd_dtype to, int64_t size,
+                     grd_block_kernel *convert)
 {
     const grd_dtype by = way(to);
     const bool by_parts = GRD_TAG == GRD_TAG_complex32 || to == GRD_COMPLEX32;

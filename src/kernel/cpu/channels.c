@@ -15,10 +15,10 @@ typedef T lanes_unaligned __attribute__((vector_size(64), aligned(sizeof(T)), ma
 typedef double doubles __attribute__((vector_size(32)));
 typedef T few_lanes __attribute__((vector_size(sizeof(doubles) / sizeof(double) * sizeof(T)), may_alias));
 
-/* What is added up: squares of x - center, or grad in one sum and grad * (x - center) in the other. */
+/* What is summed: x; (x - center)^2; or, in two sums, grad and grad * (x - center). */
 enum sums { SUM, SQUARES, PRODUCTS };
 
-INLINE void add_lanes(enum sums what, const T *x, const T *grad, const lanes *center, lanes *first, lanes *second)
+GRD_INLINE void add_lanes(enum sums what, const T *x, const T *grad, const lanes *center, lanes *first, lanes *second)
 {
     const lanes d = *(const lanes_unaligned *)x - *center;
     if (what == PRODUCTS) {
@@ -29,7 +29,7 @@ INLINE void add_lanes(enum sums what, const T *x, const T *grad, const lanes *ce
     }
 }
 
-INLINE void add_one(enum sums what, T x, T grad, T center, double *first, double *second)
+GRD_INLINE void add_one(enum sums what, T x, T grad, T center, double *first, double *second)
 {
     const T d = x - center;
     *first += (double)(what == PRODUCTS ? grad : what == SQUARES ? d * d : d);
@@ -45,27 +45,27 @@ static T total(const lanes *vectors, double rest)
     return (T)((parts[0] + parts[1]) + (parts[2] + parts[3]));
 }
 
-/* ---- Channels that lie apart ----------------------------------------------------------------------------------------------------- */
+/* ---- Channels whose elements are contiguous ------------------------------------------------------------------------------------ */
 
 /* Consecutive elements of a channel: those of a piece that are of one sample. */
 struct segment {
     int64_t at, n;
 };
 
-INLINE struct segment segment_of(const struct grd_channels *x, int64_t channel, int64_t i, int64_t last)
+GRD_INLINE struct segment segment_of(const struct grd_channels *x, int64_t channel, int64_t i, int64_t last)
 {
     const int64_t sample = i == 0 ? 0 : i / x->positions, position = i - sample * x->positions;
     return (struct segment){(sample * x->channels + channel) * x->positions + position, at_most(last - i, x->positions - position)};
 }
 
-INLINE struct segment next_segment(const struct grd_channels *x, struct segment s, int64_t left)
+GRD_INLINE struct segment next_segment(const struct grd_channels *x, struct segment s, int64_t left)
 {
     return (struct segment){s.at + s.n + (x->channels - 1) * x->positions, at_most(left, x->positions)};
 }
 
 /* The sums of a piece of one channel. */
-INLINE void sum_channel(enum sums what, const struct grd_channels *x, const struct grd_channel_piece *piece, int64_t channel, const T *data,
-                        const T *grad, T center, T *ret_first, T *ret_second)
+GRD_INLINE void sum_channel(enum sums what, const struct grd_channels *x, const struct grd_channel_piece *piece, int64_t channel,
+                            const T *data, const T *grad, T center, T *ret_first, T *ret_second)
 {
     lanes first[VECTORS] = {0}, second[VECTORS] = {0};
     const lanes centers = center - (lanes){0};
@@ -89,8 +89,8 @@ INLINE void sum_channel(enum sums what, const struct grd_channels *x, const stru
 /* ---- Innermost channels ------------------------------------------------------------------------------------------------------------ */
 
 /* The sums of n * LANES neighbouring channels over the rows of a piece. */
-INLINE void sum_columns(enum sums what, int n, int64_t rows, int64_t step, const T *data, const T *grad, const T *center, T *ret_first,
-                        T *ret_second)
+GRD_INLINE void sum_columns(enum sums what, int n, int64_t rows, int64_t step, const T *data, const T *grad, const T *center, T *ret_first,
+                            T *ret_second)
 {
     lanes first[VECTORS] = {0}, second[VECTORS] = {0}, centers[VECTORS] = {0};
     for (int v = 0; v < n && center != NULL; v++)
@@ -106,7 +106,7 @@ INLINE void sum_columns(enum sums what, int n, int64_t rows, int64_t step, const
     }
 }
 
-INLINE void sum_column(enum sums what, int64_t rows, int64_t step, const T *data, const T *grad, T center, T *ret_first, T *ret_second)
+GRD_INLINE void sum_column(enum sums what, int64_t rows, int64_t step, const T *data, const T *grad, T center, T *ret_first, T *ret_second)
 {
     double first = 0, second = 0;
     for (int64_t row = 0; row < rows; row++)
@@ -117,8 +117,8 @@ INLINE void sum_column(enum sums what, int64_t rows, int64_t step, const T *data
 }
 
 /* The sums of `width` channels from the channel c on: BLOCK, LANES or 1. */
-INLINE void sum_some(enum sums what, int64_t width, const struct grd_channels *x, const struct grd_channel_piece *piece, int64_t c,
-                     const T *data, const T *grad, const T *center, T *ret_first, T *ret_second)
+GRD_INLINE void sum_some(enum sums what, int64_t width, const struct grd_channels *x, const struct grd_channel_piece *piece, int64_t c,
+                         const T *data, const T *grad, const T *center, T *ret_first, T *ret_second)
 {
     const int64_t at = piece->first * x->channels + c, rows = piece->last - piece->first;
     const T *g = what == PRODUCTS ? grad + at : NULL, *centers = center == NULL ? NULL : center + c;
@@ -200,7 +200,7 @@ static void add_pieces(const struct grd_channels *x, int64_t length, int64_t beg
     }
 }
 
-/* With the mean m of all: the squares of each piece and its length * (its mean - m)^2. */
+/* Combines means and sums of squares of pieces: with the mean m of all, adds each piece's sum of squares and its length * (its mean - m)^2. */
 static void combine(const struct grd_channels *x, int64_t length, int64_t begin, int64_t end, const void *means, const void *squares,
                     void *ret_mean, void *ret_variance)
 {

@@ -15,13 +15,13 @@ enum { MOST_VECTORS = 3, TILE_SUMS = 12 };
 enum { MOST_TILE_ROWS = 12 };
 
 /* Rows of a tile of so many vectors: as many as registers hold the sums of, and addresses. */
-INLINE int rows_beside(int vectors)
+GRD_INLINE int rows_beside(int vectors)
 {
     return TILE_SUMS / vectors < MOST_TILE_ROWS ? TILE_SUMS / vectors : MOST_TILE_ROWS;
 }
 
 /* Rows [first, first + n) of the block, n at most `rows`: those that are missing are the last one again, and are not stored. */
-INLINE void tile(int rows, int vectors, const struct grd_conv_block *b, int64_t first, int64_t n)
+GRD_INLINE void tile(int rows, int vectors, const struct grd_conv_block *b, int64_t first, int64_t n)
 {
     const lane *row[MOST_TILE_ROWS], *panel = (const lane *)b->panel;
     const int32_t *const taps = b->taps;
@@ -67,15 +67,15 @@ INLINE void tile(int rows, int vectors, const struct grd_conv_block *b, int64_t 
 }
 
 /* Tiles of so many rows as long as more than `least` rows are left; returns how many rows are done. */
-INLINE int64_t tiles_of(int rows, int vectors, const struct grd_conv_block *b, int64_t first, int64_t least)
+GRD_INLINE int64_t tiles_of(int rows, int vectors, const struct grd_conv_block *b, int64_t first, int64_t least)
 {
     for (; b->nrows - first > least; first += rows)
         tile(rows, vectors, b, first, b->nrows - first < rows ? b->nrows - first : rows);
     return first;
 }
 
-/* Computes whole tiles, and the rest by thirds of one, unless all three would be needed. */
-INLINE void tiles(int vectors, const struct grd_conv_block *b)
+/* Computes tiles of `rows` rows. Fewer rows that remain are computed by tiles of a third of them, unless these would be three. */
+GRD_INLINE void tiles(int vectors, const struct grd_conv_block *b)
 {
     const int rows = rows_beside(vectors), third = (rows + 2) / 3;
     const int64_t first = tiles_of(rows, vectors, b, 0, 2 * third);
@@ -111,7 +111,7 @@ static void turn(int64_t n, int64_t columns, int64_t width, const char *sums, ch
 
 /* ---- Copies --------------------------------------------------------------------------------------------------------------------------- */
 
-INLINE void copy_neighbours(int64_t n, lane_mask rest, const lane *from, lane *to)
+GRD_INLINE void copy_neighbours(int64_t n, lane_mask rest, const lane *from, lane *to)
 {
     int64_t i = 0;
     for (; i + LANES <= n; i += LANES)
@@ -120,7 +120,7 @@ INLINE void copy_neighbours(int64_t n, lane_mask rest, const lane *from, lane *t
         store_lanes(to + i, rest, load_lanes(from + i, rest));
 }
 
-INLINE void copy_every(int64_t step, int64_t n, const lane *from, lane *to)
+GRD_INLINE void copy_every(int64_t step, int64_t n, const lane *from, lane *to)
 {
     for (int64_t i = 0; i < n; i++)
         to[i] = from[i * step];
@@ -131,14 +131,14 @@ struct pair_masks {
     lane_mask low, high, even, odd;
 };
 
-INLINE struct pair_masks masks_of_pair(int64_t n)
+GRD_INLINE struct pair_masks masks_of_pair(int64_t n)
 {
     return (struct pair_masks){first_lanes(n < LANES ? n : LANES), first_lanes(n < LANES ? 0 : n - LANES), first_lanes((n + 1) / 2),
                                first_lanes(n / 2)};
 }
 
 /* Elements of even number to one place, of odd number to another. */
-INLINE void copy_pairs(int64_t n, struct pair_masks rest, const lane *from, lane *even, lane *odd)
+GRD_INLINE void copy_pairs(int64_t n, struct pair_masks rest, const lane *from, lane *even, lane *odd)
 {
     int64_t i = 0;
     for (; i + 2 * LANES <= n; i += 2 * LANES) {
@@ -154,7 +154,7 @@ INLINE void copy_pairs(int64_t n, struct pair_masks rest, const lane *from, lane
 }
 
 /* Elements of even number from one place, of odd number from another. */
-INLINE void put_pairs(int64_t n, struct pair_masks rest, const lane *even, const lane *odd, lane *to)
+GRD_INLINE void put_pairs(int64_t n, struct pair_masks rest, const lane *even, const lane *odd, lane *to)
 {
     int64_t i = 0;
     for (; i + 2 * LANES <= n; i += 2 * LANES) {
@@ -169,7 +169,7 @@ INLINE void put_pairs(int64_t n, struct pair_masks rest, const lane *even, const
     store_lanes(to + i + LANES, rest.high, high_pairs(x, y));
 }
 
-INLINE void copy_apart(const struct grd_conv_places *columns, const lane *from, lane *to)
+GRD_INLINE void copy_apart(const struct grd_conv_places *columns, const lane *from, lane *to)
 {
     for (int64_t i = 0; i < columns->split && i < columns->n; i++) {
         const int64_t at = columns->before + i;
@@ -179,7 +179,7 @@ INLINE void copy_apart(const struct grd_conv_places *columns, const lane *from, 
 }
 
 /* The columns of each row are split in so many parts, or, where that is 0, in any number of them. */
-INLINE void copy_rows(int split, const struct grd_conv_copy *c)
+GRD_INLINE void copy_rows(int split, const struct grd_conv_copy *c)
 {
     const struct grd_conv_places rows = c->rows, columns = c->columns;
     const lane *from = (const lane *)c->from;
@@ -220,7 +220,7 @@ static void copy(const struct grd_conv_copy *c)
 enum { LINE_SUMS = VECTOR_BYTES == 64 ? 24 : 10, MOST_LINE_VECTORS = 8 };
 enum { LINE_DEPTH = 64, LINE_CHAINS = 48 }; /* products, or chains of up to three, that are added up by themselves */
 
-INLINE int vectors_beside(int rows)
+GRD_INLINE int vectors_beside(int rows)
 {
     return LINE_SUMS / rows < 1 ? 1 : LINE_SUMS / rows > MOST_LINE_VECTORS ? MOST_LINE_VECTORS : LINE_SUMS / rows;
 }
@@ -228,7 +228,7 @@ INLINE int vectors_beside(int rows)
 _Static_assert((int)GRD_CONV_KEPT_BYTES >= (int)GRD_CONV_LINE_ROWS * MOST_LINE_VECTORS * VECTOR_BYTES, "room for a tile");
 
 /* Adds the sums of a tile to those that are kept, if there are any, and begins anew. */
-INLINE void keep_sums(int rows, int vectors, bool added, vector sum[GRD_CONV_LINE_ROWS][MOST_LINE_VECTORS], lane *kept)
+GRD_INLINE void keep_sums(int rows, int vectors, bool added, vector sum[GRD_CONV_LINE_ROWS][MOST_LINE_VECTORS], lane *kept)
 {
 #pragma GCC unroll 8
     for (int r = 0; r < rows; r++)
@@ -239,7 +239,7 @@ INLINE void keep_sums(int rows, int vectors, bool added, vector sum[GRD_CONV_LIN
         }
 }
 
-INLINE void add_kept_sums(int rows, int vectors, const lane *kept, vector sum[GRD_CONV_LINE_ROWS][MOST_LINE_VECTORS])
+GRD_INLINE void add_kept_sums(int rows, int vectors, const lane *kept, vector sum[GRD_CONV_LINE_ROWS][MOST_LINE_VECTORS])
 {
 #pragma GCC unroll 8
     for (int r = 0; r < rows; r++)
@@ -249,7 +249,7 @@ INLINE void add_kept_sums(int rows, int vectors, const lane *kept, vector sum[GR
 }
 
 /* `vectors` vectors of places of a line from `first` on; of the only one that is not whole, the first `n` lanes. */
-INLINE void line_tile(int rows, int vectors, bool whole, const struct grd_conv_line *l, int64_t line, int64_t first, int64_t n)
+GRD_INLINE void line_tile(int rows, int vectors, bool whole, const struct grd_conv_line *l, int64_t line, int64_t first, int64_t n)
 {
     const lane *const seen = (const lane *)l->seen + line * l->seen_line + first, *weights = (const lane *)l->weights;
     const lane *const bias = (const lane *)l->bias;
@@ -296,7 +296,7 @@ INLINE void line_tile(int rows, int vectors, bool whole, const struct grd_conv_l
 }
 
 /* Tiles of so many vectors, as long as there are places for them; the last one may begin within the one before it. */
-INLINE int64_t line_tiles(int rows, int vectors, const struct grd_conv_line *l, int64_t line, int64_t first)
+GRD_INLINE int64_t line_tiles(int rows, int vectors, const struct grd_conv_line *l, int64_t line, int64_t first)
 {
     for (; first + vectors * LANES <= l->n; first += vectors * LANES)
         line_tile(rows, vectors, true, l, line, first, LANES);
@@ -307,7 +307,7 @@ INLINE int64_t line_tiles(int rows, int vectors, const struct grd_conv_line *l, 
 }
 
 /* Each line by itself. */
-INLINE void lines_of_rows(int rows, const struct grd_conv_line *l)
+GRD_INLINE void lines_of_rows(int rows, const struct grd_conv_line *l)
 {
     const int vectors = vectors_beside(rows);
     for (int64_t line = 0; line < l->lines; line++) {
@@ -322,8 +322,8 @@ INLINE void lines_of_rows(int rows, const struct grd_conv_line *l)
 }
 
 /* Adds what a chain of `count` taps sees from `lines` lines, each of `vectors` vectors: all that is loaded is multiplied with each tap. */
-INLINE void add_chain(int count, int lines, int vectors, const struct grd_conv_line *l, const struct grd_conv_chain *chain,
-                      const lane *seen, int64_t last, lane_mask mask, vector sum[MOST_LINE_VECTORS][MOST_LINE_VECTORS])
+GRD_INLINE void add_chain(int count, int lines, int vectors, const struct grd_conv_line *l, const struct grd_conv_chain *chain,
+                          const lane *seen, int64_t last, lane_mask mask, vector sum[MOST_LINE_VECTORS][MOST_LINE_VECTORS])
 {
     vector weights[GRD_CONV_CHAIN];
 #pragma GCC unroll 3
@@ -343,7 +343,7 @@ INLINE void add_chain(int count, int lines, int vectors, const struct grd_conv_l
 }
 
 /* `lines` lines of one row from `first` on. They are `vectors` vectors long, of which the last may begin within the one before it; only one vector may be not whole. */
-INLINE void short_lines_tile(int lines, int vectors, const struct grd_conv_line *l, int64_t first)
+GRD_INLINE void short_lines_tile(int lines, int vectors, const struct grd_conv_line *l, int64_t first)
 {
     const lane *const seen = (const lane *)l->seen + first * l->seen_line;
     lane *to = (lane *)l->sums + first * l->sums_line;
@@ -384,13 +384,13 @@ INLINE void short_lines_tile(int lines, int vectors, const struct grd_conv_line 
 }
 
 /* Tiles of so many lines, if there are as many; the last one may begin within the one before it. */
-INLINE void short_lines(int lines, int vectors, const struct grd_conv_line *l)
+GRD_INLINE void short_lines(int lines, int vectors, const struct grd_conv_line *l)
 {
     for (int64_t first = 0; first < l->lines; first += lines)
         short_lines_tile(lines, vectors, l, first + lines <= l->lines ? first : l->lines - lines);
 }
 
-INLINE void short_lines_of(int lines, int vectors, const struct grd_conv_line *l)
+GRD_INLINE void short_lines_of(int lines, int vectors, const struct grd_conv_line *l)
 {
     if (l->lines >= lines)
         short_lines(lines, vectors, l);
@@ -445,7 +445,7 @@ static void line(const struct grd_conv_line *l)
 }
 
 /* To every second place. */
-INLINE void put_apart(int64_t n, const lane *from, lane *to)
+GRD_INLINE void put_apart(int64_t n, const lane *from, lane *to)
 {
     int64_t i = 0;
 #if defined(__AVX512F__)
@@ -462,7 +462,7 @@ INLINE void put_apart(int64_t n, const lane *from, lane *to)
 }
 
 /* Rows of so many parts and of such a step, or, where these are 0, of any. */
-INLINE void put_rows(int parts, int step, const struct grd_conv_put *p)
+GRD_INLINE void put_rows(int parts, int step, const struct grd_conv_put *p)
 {
     const lane *from = (const lane *)p->sums;
     lane *to = (lane *)p->to;
@@ -499,7 +499,7 @@ static void put(const struct grd_conv_put *p)
 enum { DOT_ROWS = 4, DOT_ROWS_TAPS = VECTOR_BYTES == 64 ? 5 : 2, ONE_ROW_TAPS = 9 };
 
 /* `taps` taps from `first` on, of the rows from `row` on. */
-INLINE void dot_tile(int rows, int taps, const struct grd_conv_dots *d, int64_t row, int64_t first)
+GRD_INLINE void dot_tile(int rows, int taps, const struct grd_conv_dots *d, int64_t row, int64_t first)
 {
     const lane *seen[ONE_ROW_TAPS], *gradient[DOT_ROWS];
     vector sum[DOT_ROWS][ONE_ROW_TAPS];
@@ -539,14 +539,14 @@ INLINE void dot_tile(int rows, int taps, const struct grd_conv_dots *d, int64_t 
 }
 
 /* Tiles of so many taps, as long as there are so many. */
-INLINE int64_t dot_tiles(int rows, int taps, const struct grd_conv_dots *d, int64_t row, int64_t first)
+GRD_INLINE int64_t dot_tiles(int rows, int taps, const struct grd_conv_dots *d, int64_t row, int64_t first)
 {
     for (; first + taps <= d->ntaps; first += taps)
         dot_tile(rows, taps, d, row, first);
     return first;
 }
 
-INLINE void dot_rows_from(int rows, const struct grd_conv_dots *d, int64_t row)
+GRD_INLINE void dot_rows_from(int rows, const struct grd_conv_dots *d, int64_t row)
 {
     int64_t first = dot_tiles(rows, rows == 1 ? ONE_ROW_TAPS : DOT_ROWS_TAPS, d, row, 0);
     first = dot_tiles(rows, rows == 1 ? 4 : 2, d, row, first);
@@ -577,7 +577,7 @@ static void add_lanes(int64_t n, const char *sums, char *to)
 
 /* ---- Complex results ---------------------------------------------------------------------------------------------------------------------- */
 
-INLINE void join_every(int64_t step, const struct grd_conv_join *j)
+GRD_INLINE void join_every(int64_t step, const struct grd_conv_join *j)
 {
     const lane *x = (const lane *)j->x, *y = x + j->part, *z = y + j->part, *bias = (const lane *)j->bias;
     const lane re = bias != NULL ? bias[0] : 0, im = bias != NULL ? bias[1] : 0;

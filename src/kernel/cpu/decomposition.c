@@ -51,7 +51,7 @@ static void cholesky(int64_t n, bool upper, void *a, int32_t *ret_info)
 
 #if !GRD_IS_COMPLEX
 /* Subtracts from some rows of column j what the columns before it say, in the lanes in which they were finished. */
-INLINE void subtract_columns(int abreast, int64_t n, int64_t j, int64_t row, const lane_bits *is_finished, vector *a)
+GRD_INLINE void subtract_columns(int abreast, int64_t n, int64_t j, int64_t row, const lane_bits *is_finished, vector *a)
 {
     vector rest[ABREAST];
     UNROLLED for (int c = 0; c < abreast; c++) rest[c] = a[row + c + j * n];
@@ -154,7 +154,7 @@ static C reflect_column(int64_t n, T *x)
 #if GRD_TAG == GRD_TAG_complex64
 /* Adds up in double, where products of floats are exact: a product of six reflections errs two thirds as much. `along` has the products of equal parts, `across` those of
  * a real and an imaginary one. */
-INLINE C reflection_factor(int64_t n, C tau, const T *v, const T *x)
+GRD_INLINE C reflection_factor(int64_t n, C tau, const T *v, const T *x)
 {
     enum { PARTS = 8 };
     const float *restrict v_parts = (const float *)(v + 1), *restrict x_parts = (const float *)(x + 1);
@@ -180,14 +180,14 @@ INLINE C reflection_factor(int64_t n, C tau, const T *v, const T *x)
     return number((float)(tau.re * re + tau.im * minus), (float)(tau.re * im + tau.im * re));
 }
 #else
-INLINE C reflection_factor(int64_t n, C tau, const T *v, const T *x)
+GRD_INLINE C reflection_factor(int64_t n, C tau, const T *v, const T *x)
 {
     return product(tau, sum(x[0], inner_product(n - 1, v + 1, x + 1)));
 }
 #endif
 
 /* x - tau v (v^H x); the first element of v is taken as 1. */
-INLINE void apply_reflection(int64_t n, C tau, const T *v, T *x)
+GRD_INLINE void apply_reflection(int64_t n, C tau, const T *v, T *x)
 {
     const C factor = reflection_factor(n, tau, v, x);
     x[0] = difference(x[0], factor);
@@ -239,7 +239,7 @@ static void apply_reflections(int64_t m, int64_t k, int64_t columns, bool adjoin
 
 #if !GRD_IS_COMPLEX
 /* Powers of two by which numbers are brought near to 1, so that their squares neither overflow nor vanish; 0 counts as the least number. */
-INLINE void scales_of(const lanes *largest, lanes *restrict ret_scales)
+GRD_INLINE void scales_of(const lanes *largest, lanes *restrict ret_scales)
 {
     enum {
         DIGITS = sizeof(T) == 4 ? 23 : 52,
@@ -254,7 +254,7 @@ INLINE void scales_of(const lanes *largest, lanes *restrict ret_scales)
 }
 
 /* reflect_column in lanes. */
-INLINE void reflect_column_in_lanes(int64_t n, lanes *x, lanes *restrict ret_tau)
+GRD_INLINE void reflect_column_in_lanes(int64_t n, lanes *x, lanes *restrict ret_tau)
 {
     lanes largest, scales, tail = {0}, factor;
     LANEWISE for (int l = 0; l < GRD_MATRIX_LANES; l++) largest.x[l] = fabs(x[0].x[l]);
@@ -281,7 +281,7 @@ INLINE void reflect_column_in_lanes(int64_t n, lanes *x, lanes *restrict ret_tau
 }
 
 /* apply_reflection in lanes. */
-INLINE void apply_reflection_in_lanes(int64_t n, const lanes *restrict tau, const lanes *restrict v, lanes *restrict x)
+GRD_INLINE void apply_reflection_in_lanes(int64_t n, const lanes *restrict tau, const lanes *restrict v, lanes *restrict x)
 {
     lanes factor = x[0];
     for (int64_t i = 1; i < n; i++)

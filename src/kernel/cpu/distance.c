@@ -15,17 +15,17 @@ enum { LANES = 8, PIECE = 512 };
 /* One more element of a difference, of size x. */
 typedef double step_function(double sum, T x);
 
-INLINE double count_step(double sum, T x)
+GRD_INLINE double count_step(double sum, T x)
 {
     return sum + (double)(x > 0 ? 1 : x);
 }
 
-INLINE double sum_step(double sum, T x)
+GRD_INLINE double sum_step(double sum, T x)
 {
     return sum + (double)x;
 }
 
-INLINE double square_step(double sum, T x)
+GRD_INLINE double square_step(double sum, T x)
 {
     return sum + (double)x * (double)x;
 }
@@ -37,15 +37,15 @@ typedef int64_t ORDERED;
 #endif
 
 /* The bits of a size as an integer, which has the order of the sizes, with NaN above all. */
-INLINE ORDERED bits_of(T size)
+GRD_INLINE ORDERED bits_of(T size)
 {
     ORDERED bits;
     memcpy(&bits, &size, sizeof bits);
     return bits;
 }
 
-/* Of |a - b|, or of a itself where b is NULL. */
-INLINE double sum_of(int64_t n, const T *a, const T *b, step_function *step)
+/* Returns the sum of step(|a[i] - b[i]|), or of step(|a[i]|) if b is NULL. */
+GRD_INLINE double sum_of(int64_t n, const T *a, const T *b, step_function *step)
 {
     double lanes[LANES] = {0};
     int64_t i = 0;
@@ -56,7 +56,7 @@ INLINE double sum_of(int64_t n, const T *a, const T *b, step_function *step)
     return ((lanes[0] + lanes[4]) + (lanes[2] + lanes[6])) + ((lanes[1] + lanes[5]) + (lanes[3] + lanes[7]));
 }
 
-INLINE void all_sums(const struct grd_distance_block *x, step_function *step, bool root)
+GRD_INLINE void all_sums(const struct grd_distance_block *x, step_function *step, bool root)
 {
     const T *a = x->x1;
     T *out = x->out;

@@ -15,13 +15,13 @@ enum {
     COLUMNS = 4 /* columns whose sums are in registers */
 };
 
-/* What a difference d counts, times its weight: the distance `far` is that of its rows. */
+/* What the weight of a difference d is multiplied by. `far` is the distance between the two rows. */
 enum slope {
-    WHOLE,    /* d; the weight was divided by far */
-    SIGN,     /* its sign */
-    QUOTIENT, /* d / far */
-    LARGEST,  /* its sign, if it is as large as far */
-    POWER     /* its sign times (|d| / far)^(p - 1) */
+    DIFFERENCE, /* d; the weight was divided by far */
+    SIGN,       /* its sign */
+    QUOTIENT,   /* d / far */
+    LARGEST,    /* its sign, if it is as large as far */
+    POWER       /* its sign times (|d| / far)^(p - 1) */
 };
 
 #if GRD_TAG == GRD_TAG_float32
@@ -31,29 +31,29 @@ static const T largest = DBL_MAX;
 #endif
 
 /* 1 or -1 where `counts`, 0 elsewhere, NaN where d is NaN. */
-INLINE vector sign_of(vector d, lane_bits counts)
+GRD_INLINE vector sign_of(vector d, lane_bits counts)
 {
     const lane_bits one = (lane_bits)((vector){0} + 1), sign = (lane_bits) - (vector){0};
     return (vector)(((((lane_bits)d & sign) | one) & counts) | (d != d));
 }
 
-INLINE vector slope_of(enum slope slope, vector d, vector far)
+GRD_INLINE vector slope_of(enum slope slope, vector d, vector far)
 {
-    if (slope == WHOLE)
+    if (slope == DIFFERENCE)
         return d;
     if (slope == QUOTIENT)
         return (vector)((lane_bits)(d / far) & (far != 0));
     return sign_of(d, slope == LARGEST ? (d != 0) & (magnitudes(d) == far) : d != 0);
 }
 
-/* Of LANES rows of x1 and some of x2. */
+/* The gradients of LANES rows of x1 with some rows of x2. */
 struct tile {
     int64_t others, width;
     const T *b;                       /* rows of x2, `width` apart */
     vector weight[PIECE], far[PIECE]; /* by the row of x2 */
 };
 
-INLINE void add_columns(const struct tile *t, int columns, enum slope slope, const T *b, const vector *a, vector *sums)
+GRD_INLINE void add_columns(const struct tile *t, int columns, enum slope slope, const T *b, const vector *a, vector *sums)
 {
     vector piece[COLUMNS] = {{0}};
     for (int64_t j = 0; j < t->others; j++, b += t->width)
@@ -61,7 +61,7 @@ INLINE void add_columns(const struct tile *t, int columns, enum slope slope, con
     UNROLLED for (int c = 0; c < columns; c++) sums[c] += piece[c];
 }
 
-INLINE void add_all_columns(const struct tile *t, int64_t columns, enum slope slope, const vector *a, vector *sums)
+GRD_INLINE void add_all_columns(const struct tile *t, int64_t columns, enum slope slope, const vector *a, vector *sums)
 {
     int64_t k = 0;
     for (; k + COLUMNS <= columns; k += COLUMNS)
@@ -150,7 +150,7 @@ static void add_tile(struct tile *t, double p, int64_t columns, const vector *a,
     if (p == 1)
         add_all_columns(t, columns, SIGN, a, sums);
     else if (p == 2 && divide(t))
-        add_all_columns(t, columns, WHOLE, a, sums);
+        add_all_columns(t, columns, DIFFERENCE, a, sums);
     else if (p == 2)
         add_all_columns(t, columns, QUOTIENT, a, sums);
     else if (p == (double)INFINITY)

@@ -18,7 +18,7 @@ static const R epsilon = FLT_EPSILON, least = FLT_MIN;
 static const R epsilon = DBL_EPSILON, least = DBL_MIN;
 #endif
 
-INLINE R size_of(E x)
+GRD_INLINE R size_of(E x)
 {
     return hypot(creal(x), cimag(x));
 }

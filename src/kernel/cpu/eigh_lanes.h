@@ -18,7 +18,7 @@ struct ql {
 };
 
 /* Reduces matrices, whose lower triangle is read, to real tridiagonal ones; Q^H A Q is that, with Q in the place of A if `vectors`. */
-INLINE void reduce_lanes(int64_t n, int64_t im, bool vectors, vector *a, struct ql *q)
+GRD_INLINE void reduce_lanes(int64_t n, int64_t im, bool vectors, vector *a, struct ql *q)
 {
     const int64_t leading = im != 0 ? 2 * n : n, count = im != 0 ? n - 1 : n - 2, beside = im != 0 ? GRD_LANES_SIDE / 2 : 0;
     struct element tau[GRD_LANES_SIDE];
@@ -119,7 +119,7 @@ static void begin_step(int64_t n, int64_t least, struct ql *q)
 }
 
 /* Rotates rows and columns i and i + 1 in the lanes whose block they are in. */
-INLINE void turn_at(int64_t i, struct ql_step *t, struct ql *q)
+GRD_INLINE void turn_at(int64_t i, struct ql_step *t, struct ql *q)
 {
     const vector at = everywhere((T)i), next = everywhere((T)(i + 1));
     const mask within = is_less(at, t->last) & ~is_less(at, t->first);
@@ -144,7 +144,7 @@ INLINE void turn_at(int64_t i, struct ql_step *t, struct ql *q)
 }
 
 /* Takes the steps of all groups, rotation by rotation. */
-INLINE void take_steps(int64_t rows, int64_t groups, int64_t least, int64_t end, struct ql *q)
+GRD_INLINE void take_steps(int64_t rows, int64_t groups, int64_t least, int64_t end, struct ql *q)
 {
     struct ql_step steps[GROUPS]; /* in registers */
     UNROLLED for (int64_t g = 0; g < groups; g++) steps[g] = q[g].step;

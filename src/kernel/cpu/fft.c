@@ -13,50 +13,50 @@ typedef struct {
     vector re, im;
 } pair;
 
-INLINE pair load_pair(const lane *p)
+GRD_INLINE pair load_pair(const lane *p)
 {
     return (pair){*(const vector *)p, *(const vector *)(p + LANES)};
 }
 
-INLINE void store_pair(lane *p, pair x)
+GRD_INLINE void store_pair(lane *p, pair x)
 {
     *(vector *)p = x.re;
     *(vector *)(p + LANES) = x.im;
 }
 
-INLINE pair plus(pair x, pair y)
+GRD_INLINE pair plus(pair x, pair y)
 {
     return (pair){x.re + y.re, x.im + y.im};
 }
 
-INLINE pair minus(pair x, pair y)
+GRD_INLINE pair minus(pair x, pair y)
 {
     return (pair){x.re - y.re, x.im - y.im};
 }
 
 /* -i x */
-INLINE pair turned_back(pair x)
+GRD_INLINE pair turned_back(pair x)
 {
     return (pair){x.im, -x.re};
 }
 
-INLINE pair conjugate(pair x)
+GRD_INLINE pair conjugate(pair x)
 {
     return (pair){x.re, -x.im};
 }
 
-INLINE pair product(pair x, pair y)
+GRD_INLINE pair product(pair x, pair y)
 {
     return (pair){multiply_subtract(x.re, y.re, x.im * y.im), multiply_add(x.re, y.im, x.im * y.re)};
 }
 
-INLINE vector in_all_lanes(lane x)
+GRD_INLINE vector in_all_lanes(lane x)
 {
     return x - (vector){0}; /* 0 + x would lose the sign of -0 */
 }
 
 /* The complex number of real part w[0] and imaginary part w[distance], in all lanes. */
-INLINE pair root_at(const lane *w, int64_t distance)
+GRD_INLINE pair root_at(const lane *w, int64_t distance)
 {
     return (pair){in_all_lanes(w[0]), in_all_lanes(w[distance])};
 }
@@ -64,7 +64,7 @@ INLINE pair root_at(const lane *w, int64_t distance)
 /* ---- Lines to lanes and back --------------------------------------------------------------------------------------------------------- */
 
 /* How many lines from line `first` on begin `step` after the one before. */
-INLINE int64_t neighbours_from(const struct grd_fft_lines *lines, int64_t first, int64_t step)
+GRD_INLINE int64_t neighbours_from(const struct grd_fft_lines *lines, int64_t first, int64_t step)
 {
     int64_t count = 1;
     while (first + count < lines->count && lines->offsets[first + count] == lines->offsets[first] + count * step)
@@ -73,7 +73,7 @@ INLINE int64_t neighbours_from(const struct grd_fft_lines *lines, int64_t first,
 }
 
 /* Complex lines whose parts lie side by side, in either order: `ret_data` is the first of both. */
-INLINE bool are_interleaved(const struct grd_fft_lines *lines, bool *ret_is_exchanged, lane **ret_data)
+GRD_INLINE bool are_interleaved(const struct grd_fft_lines *lines, bool *ret_is_exchanged, lane **ret_data)
 {
     lane *const re = (lane *)lines->re, *const im = (lane *)lines->im;
     *ret_is_exchanged = im + 1 == re;
@@ -102,7 +102,7 @@ static void take_turned(const struct grd_fft_lines *from, const lane *data, int6
 }
 
 /* n elements of `count` lines side by side, at most a vector of them. */
-INLINE void take_interleaved(int64_t n, const lane *data, int64_t element, int64_t count, bool is_exchanged, lane *to)
+GRD_INLINE void take_interleaved(int64_t n, const lane *data, int64_t element, int64_t count, bool is_exchanged, lane *to)
 {
     const lane_mask all = first_lanes(count), low = first_lanes(at_most(2 * count, LANES)),
                     high = first_lanes(2 * count - at_most(2 * count, LANES));
@@ -120,7 +120,7 @@ INLINE void take_interleaved(int64_t n, const lane *data, int64_t element, int64
     }
 }
 
-/* The same of lines whose parts lie apart, or which have one. */
+/* Loads lines like take_interleaved does, if the real and the imaginary parts are separate arrays; im is NULL for real lines. */
 static void take_parts(int64_t n, const lane *re, const lane *im, int64_t element, int64_t count, lane *to)
 {
     const lane_mask all = first_lanes(count);
@@ -180,7 +180,7 @@ static void put_turned(const lane *from, int64_t n, int64_t step, bool is_exchan
     }
 }
 
-INLINE void put_interleaved(const lane *from, int64_t n, lane scale, int64_t element, int64_t count, bool is_exchanged, lane *data)
+GRD_INLINE void put_interleaved(const lane *from, int64_t n, lane scale, int64_t element, int64_t count, bool is_exchanged, lane *data)
 {
     const lane_mask low = first_lanes(at_most(2 * count, LANES)), high = first_lanes(2 * count - at_most(2 * count, LANES));
     for (int64_t k = 0; k < n; k++, from += 2 * LANES, data += element) {
@@ -235,14 +235,14 @@ static void put(const char *data, int64_t n, double factor, const struct grd_fft
 
 /* ---- Passes ---------------------------------------------------------------------------------------------------------------------------- */
 
-INLINE void transform_2(pair *x)
+GRD_INLINE void transform_2(pair *x)
 {
     const pair y = x[0];
     x[0] = plus(y, x[1]);
     x[1] = minus(y, x[1]);
 }
 
-INLINE void transform_4(pair *x)
+GRD_INLINE void transform_4(pair *x)
 {
     const pair a = plus(x[0], x[2]), b = minus(x[0], x[2]), c = plus(x[1], x[3]), d = turned_back(minus(x[1], x[3]));
     x[0] = plus(a, c);
@@ -251,7 +251,7 @@ INLINE void transform_4(pair *x)
     x[3] = minus(b, d);
 }
 
-INLINE void transform_8(pair *x)
+GRD_INLINE void transform_8(pair *x)
 {
     const vector half = in_all_lanes((lane)0.70710678118654752440L);
     pair even[4] = {x[0], x[2], x[4], x[6]}, odd[4] = {x[1], x[3], x[5], x[7]};
@@ -270,8 +270,9 @@ INLINE void transform_8(pair *x)
     x[7] = (pair){multiply_add(b.re, -half, even[3].re), multiply_add(b.im, half, even[3].im)};
 }
 
-/* Of an odd number of elements: those of sums and differences of two that are as far from the middle. `roots` are all of the radix. */
-INLINE void transform_odd(const int radix, const lane *roots, pair *x)
+/* Transforms an odd number of elements. x[k] and x[radix - k] have conjugate roots, so cosines multiply their sums and sines their differences.
+ * `roots`: all of the radix. */
+GRD_INLINE void transform_odd(const int radix, const lane *roots, pair *x)
 {
     const int half = radix / 2;
     const pair first = x[0];
@@ -306,24 +307,24 @@ static const lane roots_7[] = {1, 0, 0.62348980185873353053L, -0.781831482468029
                                -0.22252093395631440429L, 0.97492791218182360702L, 0.62348980185873353053L, 0.78183148246802980871L};
 /* clang-format on */
 
-INLINE void transform_3(pair *x)
+GRD_INLINE void transform_3(pair *x)
 {
     transform_odd(3, roots_3, x);
 }
 
-INLINE void transform_5(pair *x)
+GRD_INLINE void transform_5(pair *x)
 {
     transform_odd(5, roots_5, x);
 }
 
-INLINE void transform_7(pair *x)
+GRD_INLINE void transform_7(pair *x)
 {
     transform_odd(7, roots_7, x);
 }
 
 /* Transforms element q of number p. `w`: the roots that the results but the first are multiplied by, or NULL. */
-INLINE void butterfly(const int radix, void (*transform)(pair *), const struct grd_fft_pass *pass, int64_t p, int64_t q, const lane *w,
-                      const lane *from, lane *to)
+GRD_INLINE void butterfly(const int radix, void (*transform)(pair *), const struct grd_fft_pass *pass, int64_t p, int64_t q, const lane *w,
+                          const lane *from, lane *to)
 {
     const int64_t m = pass->m, s = pass->s;
     pair x[8];
@@ -335,13 +336,13 @@ INLINE void butterfly(const int radix, void (*transform)(pair *), const struct g
 }
 
 /* The factors of column p: those of `turn`, a lane of a block. */
-INLINE const lane *factors_of(const struct grd_fft_pass *pass, int64_t p)
+GRD_INLINE const lane *factors_of(const struct grd_fft_pass *pass, int64_t p)
 {
     const int64_t rows = (pass->radix * pass->s + LANES - 1) / LANES * LANES;
     return (const lane *)pass->factors + p / LANES * rows * 2 * LANES + p % LANES;
 }
 
-INLINE void pass_with_factors(const int radix, void (*transform)(pair *), const struct grd_fft_pass *pass, const lane *from, lane *to)
+GRD_INLINE void pass_with_factors(const int radix, void (*transform)(pair *), const struct grd_fft_pass *pass, const lane *from, lane *to)
 {
     const int64_t m = pass->m, s = pass->s;
     for (int64_t p = 0; p < m; p++) {
@@ -356,7 +357,7 @@ INLINE void pass_with_factors(const int radix, void (*transform)(pair *), const 
     }
 }
 
-INLINE void pass_of(const int radix, void (*transform)(pair *), const struct grd_fft_pass *pass, const char *from, char *to)
+GRD_INLINE void pass_of(const int radix, void (*transform)(pair *), const struct grd_fft_pass *pass, const char *from, char *to)
 {
     const int64_t alike = pass->repeats;
     const lane *w = (const lane *)pass->twiddles;
@@ -462,13 +463,13 @@ static void multiply(int64_t n, const char *from, const char *factors, bool is_c
     }
 }
 
-INLINE pair scaled(pair x, lane factor)
+GRD_INLINE pair scaled(pair x, lane factor)
 {
     return (pair){x.re * factor, x.im * factor};
 }
 
 /* z[k] and z[h - k] become x[k] and x[h - k]. With e and o the transforms of even and odd numbers, z = e + i o: x[k] = e + w o, conj(x[h - k]) = e - w o. */
-INLINE void unfold_two(pair *z, pair *back, pair w)
+GRD_INLINE void unfold_two(pair *z, pair *back, pair w)
 {
     const pair opposite = conjugate(*back), even = plus(*z, opposite), odd = product(turned_back(minus(*z, opposite)), w);
     *z = scaled(plus(even, odd), (lane)0.5);
@@ -476,7 +477,7 @@ INLINE void unfold_two(pair *z, pair *back, pair w)
 }
 
 /* x[k] and x[h - k] become z[k] = (x[k] + conj(x[h - k])) + i (x[k] - conj(x[h - k])) / w and z[h - k], with their parts exchanged. */
-INLINE void fold_two(pair *x, pair *back, pair w)
+GRD_INLINE void fold_two(pair *x, pair *back, pair w)
 {
     const pair opposite = conjugate(*back), even = plus(*x, opposite), odd = turned_back(product(conjugate(minus(*x, opposite)), w));
     const pair z = plus(even, conjugate(odd)), y = minus(conjugate(even), odd);
@@ -519,13 +520,13 @@ static void mirror(int64_t n, char *data)
 
 /* ---- Elements of one line ------------------------------------------------------------------------------------------------------------- */
 
-INLINE bool is_interleaved(const struct grd_fft_line *line)
+GRD_INLINE bool is_interleaved(const struct grd_fft_line *line)
 {
     return line->element == 2 && (const lane *)line->im == (const lane *)line->re + 1;
 }
 
 /* Elements first, first + step, … of a line, `count` of them, with a step of 1 or -1. Element `wrap` is element 0. */
-INLINE pair gather(const struct grd_fft_line *line, int64_t first, int64_t step, int64_t count, int64_t wrap)
+GRD_INLINE pair gather(const struct grd_fft_line *line, int64_t first, int64_t step, int64_t count, int64_t wrap)
 {
     const lane *const re = (const lane *)line->re, *const im = (const lane *)line->im;
     pair x = {{0}, {0}};
@@ -543,7 +544,7 @@ INLINE pair gather(const struct grd_fft_line *line, int64_t first, int64_t step,
     return x;
 }
 
-INLINE void scatter(pair x, const struct grd_fft_line *line, int64_t first, int64_t step, int64_t count)
+GRD_INLINE void scatter(pair x, const struct grd_fft_line *line, int64_t first, int64_t step, int64_t count)
 {
     lane *const re = (lane *)line->re, *const im = (lane *)line->im;
     if (count == LANES && is_interleaved(line)) {
@@ -561,7 +562,7 @@ INLINE void scatter(pair x, const struct grd_fft_line *line, int64_t first, int6
 }
 
 /* Complex numbers that lie one after the other. */
-INLINE struct grd_fft_line line_at(const char *data)
+GRD_INLINE struct grd_fft_line line_at(const char *data)
 {
     return (struct grd_fft_line){(char *)(uintptr_t)data, (char *)(uintptr_t)(data + sizeof(lane)), 2};
 }
@@ -623,7 +624,7 @@ typedef struct {
     lane re, im;
 } one;
 
-INLINE one root_of(const struct grd_fft_roots *roots, int64_t e)
+GRD_INLINE one root_of(const struct grd_fft_roots *roots, int64_t e)
 {
     const long double *const low = roots->low + 2 * (e % roots->step), *const high = roots->high + 2 * (e / roots->step);
     return (one){(lane)(low[0] * high[0] - low[1] * high[1]), (lane)(low[0] * high[1] + low[1] * high[0])};

@@ -15,12 +15,14 @@
 #include "kernel/gemm.h"
 
 enum {
-    /* Rows of a panel that direct() copies … */
-    PANEL_BYTES = 72 << 10, /* in the second-level cache; the deeper, the less often c is read and written */
+    /* Rows of a panel that direct() copies: as many as fill PANEL_BYTES. */
+    PANEL_BYTES = 72 << 10, /* fits the second-level cache; a deeper panel reads and writes c less often */
     DEPTH = PANEL_BYTES / (VECTORS * VECTOR_BYTES * PARTS),
-    /* … and of a packed one: with 512 bits read from the second-level cache, with fewer, which ask for more of it, from the first one. */
+    /* Rows of a packed panel. With vectors of 512 bits it is read from the second-level cache; shorter vectors load more often for each
+     * multiplication, so theirs fits the first-level cache. */
     PACKED_DEPTH = (VECTOR_BYTES == 64 ? 512 : 256) / PARTS,
-    /* The side of the largest matrices that direct() multiplies sooner than they are packed: wide vectors ask for the least of the second-level cache. */
+    /* Square matrices up to this side are multiplied by direct() in less time than packing takes; longer vectors load less from the second-level
+     * cache. */
     DIRECT_SIDE = PARTS == 2 ? 80 : (VECTOR_BYTES == 64 ? 256 : 128),
     ROW_VECTORS = 8, /* of columns in registers where a has one row */
     RUN =
@@ -29,12 +31,12 @@ enum {
 
 /* ---- Where a product goes ---------------------------------------------------------------------------------------------------------- */
 
-/* c = alpha * … + beta * c, strides in lanes. `fresh`: beta is 0. `plain`: rows of c are contiguous, and sums are stored or added to them
- * as they are. */
+/* Where c = alpha * a b + beta * c is written. Strides are in lanes. `overwrites`: beta is 0. `takes_vectors`: rows of c are contiguous, alpha is 1
+ * and beta is 0 or 1, so that vectors of sums are stored or added without a multiplication. */
 struct target {
     int64_t row, column;
     lane alpha[2], beta[2];
-    bool fresh, plain;
+    bool overwrites, takes_vectors;
 };
 
 /* A number of the operator as (real, imaginary) lanes. */
@@ -45,9 +47,9 @@ static void scalar_parts(grd_scalar s, lane *ret_parts)
     ret_parts[1] = s.kind == GRD_SCALAR_COMPLEX ? (lane)s.v.c.im : 0;
 }
 
-static struct target with_plain(struct target to)
+static struct target with_takes_vectors(struct target to)
 {
-    to.plain = PARTS == 1 && to.column == 1 && to.alpha[0] == 1 && (to.fresh || to.beta[0] == 1);
+    to.takes_vectors = PARTS == 1 && to.column == 1 && to.alpha[0] == 1 && (to.overwrites || to.beta[0] == 1);
     return to;
 }
 
@@ -56,28 +58,28 @@ static struct target target_of(const struct grd_gemm *g)
     struct target to = {.row = g->c_row * PARTS, .column = g->c_col * PARTS};
     scalar_parts(g->alpha, to.alpha);
     scalar_parts(g->beta, to.beta);
-    to.fresh = to.beta[0] == 0 && to.beta[1] == 0;
-    return with_plain(to);
+    to.overwrites = to.beta[0] == 0 && to.beta[1] == 0;
+    return with_takes_vectors(to);
 }
 
-/* The same, adding to what the first rows of k gave. */
+/* Returns the target for the rows of b after the first ones: their products are added to what c has (beta is 1). */
 static struct target adding_to(struct target to)
 {
     to.beta[0] = 1;
     to.beta[1] = 0;
-    to.fresh = false;
-    return with_plain(to);
+    to.overwrites = false;
+    return with_takes_vectors(to);
 }
 
-INLINE lane combine(lane sum, const lane *c, const struct target *to)
+GRD_INLINE lane combine(lane sum, const lane *c, const struct target *to)
 {
-    return to->fresh ? to->alpha[0] * sum : to->alpha[0] * sum + to->beta[0] * *c;
+    return to->overwrites ? to->alpha[0] * sum : to->alpha[0] * sum + to->beta[0] * *c;
 }
 
 #if !GRD_IS_COMPLEX
 static __attribute__((noinline)) void write_row(const lane *sums, int64_t n, lane *c, const struct target *to)
 {
-    if (to->plain && to->fresh)
+    if (to->takes_vectors && to->overwrites)
         memcpy(c, sums, (size_t)n * sizeof *c);
     else
         for (int64_t j = 0; j < n; j++)
@@ -98,7 +100,7 @@ static __attribute__((noinline)) void write_tile(const lane *tile, int64_t m, in
                 im = tile[WIDTH + j] * alpha[0];
             }
             lane *at = c + j * to->column;
-            if (!to->fresh) {
+            if (!to->overwrites) {
                 lane x = at[0], y = at[1];
                 re += beta[1] == 0 ? x * beta[0] : x * beta[0] - y * beta[1];
                 im += beta[1] == 0 ? y * beta[0] : x * beta[1] + y * beta[0];
@@ -119,17 +121,17 @@ struct left {
     int64_t row, part, column;
 };
 
-/* Strides of b in lanes, and which lanes of the last vector of columns there are. `whole`: all of them. */
+/* Strides of b in lanes, and which lanes of the last vector of columns exist. `full`: all of them, so that no mask is needed. */
 struct right {
     int64_t row, part, columns;
     lane_mask last;
-    bool whole;
+    bool full;
     const char *soon; /* of packed ones: what will be needed next, brought into the second-level cache by `soon_step` bytes a row of b */
     int64_t soon_step;
 };
 
 /* Adds what move_to_tile has left. */
-INLINE void add_tile(int rows, int vectors, const lane *tile, vector sum[ROWS][PARTS][VECTORS])
+GRD_INLINE void add_tile(int rows, int vectors, const lane *tile, vector sum[ROWS][PARTS][VECTORS])
 {
 #pragma GCC unroll 8
     for (int r = 0; r < rows; r++)
@@ -141,7 +143,7 @@ INLINE void add_tile(int rows, int vectors, const lane *tile, vector sum[ROWS][P
 }
 
 /* The sums begin again at 0. */
-INLINE void move_to_tile(int rows, int vectors, vector sum[ROWS][PARTS][VECTORS], lane *tile)
+GRD_INLINE void move_to_tile(int rows, int vectors, vector sum[ROWS][PARTS][VECTORS], lane *tile)
 {
 #pragma GCC unroll 8
     for (int r = 0; r < rows; r++)
@@ -156,14 +158,14 @@ INLINE void move_to_tile(int rows, int vectors, vector sum[ROWS][PARTS][VECTORS]
 
 /* c (+)= sum over p of a[r][p] * b[p][column], for `valid` of `rows` rows; `is_packed`, `rows` and `vectors` are
  * constants where this is inlined. */
-INLINE void micro(bool is_packed, int rows, int vectors, int64_t k, const lane *a, struct left left, const lane *b, struct right right,
-                  int64_t valid, lane *c, const struct target *to)
+GRD_INLINE void micro(bool is_packed, int rows, int vectors, int64_t k, const lane *a, struct left left, const lane *b, struct right right,
+                      int64_t valid, lane *c, const struct target *to)
 {
     vector sum[ROWS][PARTS][VECTORS];
     lane tile[ROWS * PARTS * WIDTH];
-    const bool plain = to->plain && valid == rows;
-    lane *const out = plain ? c : tile;
-    const int64_t out_row = plain ? to->row : WIDTH;
+    const bool direct_to_c = to->takes_vectors && valid == rows;
+    lane *const out = direct_to_c ? c : tile;
+    const int64_t out_row = direct_to_c ? to->row : WIDTH;
     const char *soon = right.soon;
 #pragma GCC unroll 8
     for (int r = 0; r < rows; r++)
@@ -172,10 +174,11 @@ INLINE void micro(bool is_packed, int rows, int vectors, int64_t k, const lane *
 #pragma GCC unroll 3
             for (int v = 0; v < vectors; v++)
                 sum[r][q][v] = (vector){0};
-    /* Of k: in each a row of c is fetched, all at once would hold up what is read; complex ones are added up one by one. */
+    /* k is done in parts. Each part prefetches one row of c, since all rows at once would delay the loads of a and b; for complex dtypes a part is
+     * RUN products, which are added up before they join the sum. */
     const int64_t parts = PARTS == 2 ? k / RUN + 1 : is_packed ? ROWS : 1;
     for (int64_t part = 0, p = 0; part < parts; part++) {
-        if (is_packed && plain)
+        if (is_packed && direct_to_c)
             for (int v = 0; v < vectors; v++)
                 __builtin_prefetch(c + part * to->row + v * LANES, 1);
         for (const int64_t end = k * (part + 1) / parts; p < end; p++) {
@@ -187,7 +190,7 @@ INLINE void micro(bool is_packed, int rows, int vectors, int64_t k, const lane *
                     const lane *at = b + q * right.part + v * LANES;
                     if (is_packed && VECTOR_BYTES == 64) /* a line; narrower vectors leave the decoders no room */
                         __builtin_prefetch(at + AHEAD * right.row);
-                    x[q][v] = right.whole || v < vectors - 1 ? load_vector(at) : load_lanes(at, right.last);
+                    x[q][v] = right.full || v < vectors - 1 ? load_vector(at) : load_lanes(at, right.last);
                 }
 #pragma GCC unroll 8
             for (int r = 0; r < rows; r++) {
@@ -219,7 +222,7 @@ INLINE void micro(bool is_packed, int rows, int vectors, int64_t k, const lane *
         if (PARTS == 2 && part < parts - 1)
             move_to_tile(rows, vectors, sum, tile);
     }
-    if (plain && !to->fresh)
+    if (direct_to_c && !to->overwrites)
 #pragma GCC unroll 8
         for (int r = 0; r < rows; r++)
 #pragma GCC unroll 3
@@ -239,19 +242,19 @@ INLINE void micro(bool is_packed, int rows, int vectors, int64_t k, const lane *
                 else
                     store_lanes(at, right.last, sum[r][q][v]);
             }
-    if (!plain)
+    if (!direct_to_c)
         write_tile(tile, valid, right.columns, c, to);
 }
 
-INLINE int64_t columns_of_panel(int64_t left)
+GRD_INLINE int64_t columns_of_panel(int64_t left)
 {
     return left < WIDTH ? left : WIDTH;
 }
 
-INLINE struct right right_of(int64_t columns, int64_t row, int64_t part, bool whole)
+GRD_INLINE struct right right_of(int64_t columns, int64_t row, int64_t part, bool full)
 {
     const lane_mask last = first_lanes(columns - (vectors_of(columns) - 1) * LANES);
-    return (struct right){.row = row, .part = part, .columns = columns, .last = last, .whole = whole};
+    return (struct right){.row = row, .part = part, .columns = columns, .last = last, .full = full};
 }
 
 /* ---- Packing -------------------------------------------------------------------------------------------------------------------------- */
@@ -264,8 +267,8 @@ static void pack(int64_t k, int64_t columns, int64_t width, const char *from, in
 /* ---- Both operands packed ----------------------------------------------------------------------------------------------------------- */
 
 /* All strips of a against one panel, while `next` comes nearer, an equal share with each strip. */
-INLINE void packed_panel(int vectors, int64_t m, int64_t columns, int64_t k, const lane *a, const lane *b, const lane *next, lane *c,
-                         const struct target *to)
+GRD_INLINE void packed_panel(int vectors, int64_t m, int64_t columns, int64_t k, const lane *a, const lane *b, const lane *next, lane *c,
+                             const struct target *to)
 {
     const struct left left = {1, ROWS, ROWS * PARTS};
     const int64_t width = vectors * LANES, row_bytes = vectors * VECTOR_BYTES * PARTS;
@@ -299,7 +302,7 @@ static void packed(const struct grd_gemm *g)
 /* ---- Dot products ------------------------------------------------------------------------------------------------------------------- */
 
 /* The sum of n running values, which are overwritten; n is a power of two. */
-INLINE lane sum_of_running(int n, lane *running)
+GRD_INLINE lane sum_of_running(int n, lane *running)
 {
     for (int half = n / 2; half > 0; half /= 2)
         for (int l = 0; l < half; l++)
@@ -375,7 +378,7 @@ static void transpose(struct operands *o, struct target *to)
     const int64_t row = to->row;
     to->row = to->column;
     to->column = row;
-    *to = with_plain(*to);
+    *to = with_takes_vectors(*to);
 }
 
 static void dots(const struct operands *o, const struct target *to)
@@ -401,7 +404,7 @@ static void dots(const struct operands *o, const struct target *to)
 
 #if !GRD_IS_COMPLEX
 /* c[j] (+)= sum over p of a[p] * b[p][j] for `vectors` vectors of columns. */
-INLINE void row_panel(int vectors, const struct operands *o, int64_t j, lane_mask last, bool whole, const struct target *to)
+GRD_INLINE void row_panel(int vectors, const struct operands *o, int64_t j, lane_mask last, bool full, const struct target *to)
 {
     vector sum[ROW_VECTORS];
 #pragma GCC unroll 8
@@ -411,7 +414,7 @@ INLINE void row_panel(int vectors, const struct operands *o, int64_t j, lane_mas
     for (int64_t p = 0; p < o->k; p++, a += o->a_col, b += o->b_row)
 #pragma GCC unroll 8
         for (int v = 0; v < vectors; v++)
-            sum[v] += *a * (whole ? load_vector(b + v * LANES) : load_lanes(b + v * LANES, last));
+            sum[v] += *a * (full ? load_vector(b + v * LANES) : load_lanes(b + v * LANES, last));
     lane sums[ROW_VECTORS * LANES];
 #pragma GCC unroll 8
     for (int v = 0; v < vectors; v++)
@@ -440,8 +443,8 @@ static void row_product(const struct operands *o, const struct target *to)
 #endif
 
 /* All rows of a against one panel. */
-INLINE void strips(int vectors, int64_t m, int64_t k, const lane *a, struct left left, const lane *b, struct right right, lane *c,
-                   const struct target *to)
+GRD_INLINE void strips(int vectors, int64_t m, int64_t k, const lane *a, struct left left, const lane *b, struct right right, lane *c,
+                       const struct target *to)
 {
     int64_t i = 0;
     for (; i + ROWS <= m; i += ROWS)
@@ -459,7 +462,7 @@ INLINE void strips(int vectors, int64_t m, int64_t k, const lane *a, struct left
 }
 
 /* Four vectors are two and two: one alone would wait for its loads. */
-INLINE int64_t next_columns(int64_t left)
+GRD_INLINE int64_t next_columns(int64_t left)
 {
     return vectors_of(left) == 4 ? 2 * LANES : columns_of_panel(left);
 }

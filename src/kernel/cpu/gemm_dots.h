@@ -12,14 +12,14 @@ enum {
 #if !GRD_IS_COMPLEX
 
 /* Sums of neighbours: of x in the first half, of y in the second. */
-INLINE vector add_neighbours(vector x, vector y)
+GRD_INLINE vector add_neighbours(vector x, vector y)
 {
     return evens(x, y) + odds(x, y);
 }
 
 /* The sums over p of x[p] * y[d][p] for `count` y, all contiguous along p: they are the first `count` lanes of ret_sums. `count` is a
  * constant where this is inlined: 1, or at least 4. */
-INLINE void dot_rows(int count, int64_t k, const lane *x, const lane *y, int64_t y_row, vector *ret_sums)
+GRD_INLINE void dot_rows(int count, int64_t k, const lane *x, const lane *y, int64_t y_row, vector *ret_sums)
 {
     vector sum[DOTS];
 #pragma GCC unroll 8

@@ -30,7 +30,7 @@ enum {
     AHEAD = 8, /* rows that are fetched early */
 };
 
-INLINE int64_t vectors_of(int64_t columns)
+GRD_INLINE int64_t vectors_of(int64_t columns)
 {
     return (columns + LANES - 1) / LANES;
 }
@@ -40,7 +40,7 @@ INLINE int64_t vectors_of(int64_t columns)
 typedef lane square_row __attribute__((vector_size(SQUARE * sizeof(lane))));
 
 /* Transposes a square by perfect shuffles of its rows. */
-INLINE void pack_square(const lane *from, int64_t column, lane *panel, int64_t panel_row)
+GRD_INLINE void pack_square(const lane *from, int64_t column, lane *panel, int64_t panel_row)
 {
     square_row rows[SQUARE], shuffled[SQUARE];
 #pragma GCC unroll 8
@@ -68,8 +68,8 @@ INLINE void pack_square(const lane *from, int64_t column, lane *panel, int64_t p
 }
 
 /* Copies k rows of `columns` columns to rows that are to_row apart; the parts of complex elements to places that are `width` apart. */
-INLINE void copy_lanes(int64_t k, int64_t columns, int64_t width, const lane *from, int64_t row, int64_t column, lane *panel,
-                       int64_t to_row)
+GRD_INLINE void copy_lanes(int64_t k, int64_t columns, int64_t width, const lane *from, int64_t row, int64_t column, lane *panel,
+                           int64_t to_row)
 {
     if (PARTS == 1 && column == 1) {
         const int64_t whole = columns / LANES * LANES;
@@ -100,7 +100,7 @@ INLINE void copy_lanes(int64_t k, int64_t columns, int64_t width, const lane *fr
                 panel[p * to_row + q * width + c] = from[p * row + c * column + q];
 }
 
-INLINE void pack_lanes(int64_t k, int64_t columns, int64_t width, const lane *from, int64_t row, int64_t column, lane *panel)
+GRD_INLINE void pack_lanes(int64_t k, int64_t columns, int64_t width, const lane *from, int64_t row, int64_t column, lane *panel)
 {
     const int64_t to_row = width * PARTS;
     if (columns < width)

@@ -22,17 +22,17 @@ enum { MOST_VECTORS = 3, ROWS_1 = 8, ROWS_2 = 6, ROWS_3 = 4 };
 enum { ROW_VECTORS = 8, MOST_ROWS = 16 };
 
 /* An address the compiler knows nothing of: it would replace few addresses by many. */
-INLINE const char *opaque(const char *address)
+GRD_INLINE const char *opaque(const char *address)
 {
     __asm__("" : "+r"(address));
     return address;
 }
 
-/* Adds to the sums the products of a strip of a with vectors of b, over k: one step at a time, since two or four take the decoders longer
- * than they save, and whole vectors without a mask, which would take the place of a multiplication. `rows`, `vectors` and `whole` are constants where this is inlined; not
- * `whole`: of the last vector there are the lanes `last`. */
-INLINE void add_products(int rows, int vectors, bool whole, const struct grd_small_gemm *g, lane_mask last,
-                         vector sum[MOST_ROWS][ROW_VECTORS])
+/* Adds to the sums the products of a strip of a with vectors of b, over k: one step at a time, since two or four take the decoders longer than they
+ * save, and full vectors without a mask, which would take the place of a multiplication. `rows`, `vectors` and `full` are constants where this is
+ * inlined; not `full`: of the last vector there are the lanes `last`. */
+GRD_INLINE void add_products(int rows, int vectors, bool full, const struct grd_small_gemm *g, lane_mask last,
+                             vector sum[MOST_ROWS][ROW_VECTORS])
 {
     const int64_t a_row = g->a_row * (int64_t)sizeof(lane), a_col = g->a_col * (int64_t)sizeof(lane);
     const char *a[MOST_ROWS / 4]; /* each fourth row */
@@ -44,7 +44,7 @@ INLINE void add_products(int rows, int vectors, bool whole, const struct grd_sma
         vector x[ROW_VECTORS];
 #pragma GCC unroll 8
         for (int v = 0; v < vectors; v++)
-            x[v] = whole || v < vectors - 1 ? load_vector(b + v * LANES) : load_lanes(b + v * LANES, last);
+            x[v] = full || v < vectors - 1 ? load_vector(b + v * LANES) : load_lanes(b + v * LANES, last);
 #pragma GCC unroll 16
         for (int r = 0; r < rows; r++) {
             const lane y = *(const lane *)(a[r / 4] + r % 4 * a_row);
@@ -59,7 +59,7 @@ INLINE void add_products(int rows, int vectors, bool whole, const struct grd_sma
 }
 
 /* g, of `rows` rows and up to `vectors` vectors of columns: constants where this is inlined. */
-INLINE void tile(int rows, int vectors, const struct grd_small_gemm *g)
+GRD_INLINE void tile(int rows, int vectors, const struct grd_small_gemm *g)
 {
     vector sum[MOST_ROWS][ROW_VECTORS];
     const int64_t columns = g->n - (vectors - 1) * LANES; /* of the last vector */
@@ -94,7 +94,7 @@ INLINE void tile(int rows, int vectors, const struct grd_small_gemm *g)
 }
 
 /* g, of 1 … `most` rows, a constant. */
-INLINE void rows_of(int most, int vectors, const struct grd_small_gemm *g)
+GRD_INLINE void rows_of(int most, int vectors, const struct grd_small_gemm *g)
 {
 #define OF_ROWS(rows)                                                                                                                      \
     case rows:                                                                                                                             \
@@ -134,7 +134,7 @@ static __attribute__((noinline)) void strip_4(const struct grd_small_gemm *g)
 #endif
 
 /* All rows of a against one panel, in strips of at most `most` rows, the last two about as high. */
-INLINE void strips(int64_t most, void (*strip_of)(const struct grd_small_gemm *), struct grd_small_gemm *g, int64_t m)
+GRD_INLINE void strips(int64_t most, void (*strip_of)(const struct grd_small_gemm *), struct grd_small_gemm *g, int64_t m)
 {
     for (int64_t left = m; left > 0; left -= g->m) {
         g->m = left >= 2 * most ? most : left > most ? (left + 1) / 2 : left;
@@ -147,7 +147,7 @@ INLINE void strips(int64_t most, void (*strip_of)(const struct grd_small_gemm *)
 }
 
 /* How wide the next panel is: never one vector, which would wait for its loads, where there are more. */
-INLINE int64_t next_vectors(int64_t left)
+GRD_INLINE int64_t next_vectors(int64_t left)
 {
     if (left <= 3)
         return left;
@@ -155,7 +155,7 @@ INLINE int64_t next_vectors(int64_t left)
 }
 
 /* `copied`: panels are copied first. */
-INLINE void panels(bool copied, const struct grd_small_gemm *g, lane *panel)
+GRD_INLINE void panels(bool copied, const struct grd_small_gemm *g, lane *panel)
 {
     for (int64_t j = 0, columns; j < g->n; j += columns) {
         struct grd_small_gemm part = *g;
@@ -228,7 +228,7 @@ static __attribute__((noinline)) void copied_panels(const struct grd_small_gemm 
 }
 
 /* c[d] = sum over p of x[p] * y[d][p], plus added[d], for `count` d, a constant. */
-INLINE void write_dots(int count, int64_t k, const lane *x, const lane *y, int64_t y_row, const lane *added, lane *c)
+GRD_INLINE void write_dots(int count, int64_t k, const lane *x, const lane *y, int64_t y_row, const lane *added, lane *c)
 {
     vector sums[DOTS];
     dot_rows(count, k, x, y, y_row, sums);

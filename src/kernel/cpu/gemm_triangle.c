@@ -44,7 +44,7 @@ static void pack_triangle(const struct grd_small_triangle *t, struct coefficient
 }
 
 /* `vectors` is a constant where this is inlined. */
-INLINE void solve_block(int vectors, int64_t known, const lane *coefficients, const lane *reciprocals, const lane *solved, lane *x)
+GRD_INLINE void solve_block(int vectors, int64_t known, const lane *coefficients, const lane *reciprocals, const lane *solved, lane *x)
 {
     vector rest[ROWS][GROUP_VECTORS];
 #pragma GCC unroll 8
@@ -79,7 +79,7 @@ INLINE void solve_block(int vectors, int64_t known, const lane *coefficients, co
 }
 
 /* All equations of a group; x has an equation in each row. */
-INLINE void solve_group(int vectors, int64_t n, const struct coefficients *c, lane *x)
+GRD_INLINE void solve_group(int vectors, int64_t n, const struct coefficients *c, lane *x)
 {
     const lane *next = c->of_blocks;
     for (int64_t first = 0; first < n; next += (first + ROWS) * ROWS, first += ROWS)

@@ -1,7 +1,7 @@
 /* The kernels that compute a gradient in one loop, over the gradient of the result and what was saved. All of them are generated from formulas (codegen/gradient.py). Typed file. */
 #include <math.h>
 
-#include "kernel/cpu/map.h"
+#include "kernel/cpu/elementwise.h"
 #include "kernel/cpu/vecmath_special.h"
 #include "kernel/special.h"
 

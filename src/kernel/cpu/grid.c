@@ -33,12 +33,12 @@ struct extent {
     C size, span, beyond;
 };
 
-INLINE struct extent extent_of(int64_t size, bool align_corners)
+GRD_INLINE struct extent extent_of(int64_t size, bool align_corners)
 {
     return align_corners ? (struct extent){(C)size, (C)(size - 1), 0} : (struct extent){(C)size, (C)size, (C)0.5};
 }
 
-INLINE C clipped(C position, C size, C *slope)
+GRD_INLINE C clipped(C position, C size, C *slope)
 {
     *slope = position <= 0 || position >= size - 1 ? 0 : *slope;
     const C low = position > 0 ? position : 0;
@@ -46,7 +46,7 @@ INLINE C clipped(C position, C size, C *slope)
 }
 
 /* A position mirrored at the ends `low` and `low` + `span` as often as it takes. */
-INLINE C reflected(C position, C low, C span, C *slope)
+GRD_INLINE C reflected(C position, C low, C span, C *slope)
 {
     if (span <= 0) {
         *slope = 0;
@@ -58,7 +58,7 @@ INLINE C reflected(C position, C low, C span, C *slope)
     return odd ? span - rest + low : rest + low;
 }
 
-INLINE C padded(enum grd_grid_padding padding, struct extent extent, C position, C *slope)
+GRD_INLINE C padded(enum grd_grid_padding padding, struct extent extent, C position, C *slope)
 {
     if (padding == GRD_GRID_ZEROS)
         return position;
@@ -68,13 +68,13 @@ INLINE C padded(enum grd_grid_padding padding, struct extent extent, C position,
 }
 
 /* A place far outside for what is no place. */
-INLINE int32_t whole(C position)
+GRD_INLINE int32_t whole(C position)
 {
     const C known = (position > (C)-1e9) & (position < (C)1e9) ? position : -100;
     return (int32_t)known;
 }
 
-INLINE void put(struct axis_taps *a, int tap, int64_t p, C position, int64_t size, C weight, C slope)
+GRD_INLINE void put(struct axis_taps *a, int tap, int64_t p, C position, int64_t size, C weight, C slope)
 {
     const int32_t place = whole(position);
     a->inside[tap][p] = place >= 0 && place < size;
@@ -83,29 +83,29 @@ INLINE void put(struct axis_taps *a, int tap, int64_t p, C position, int64_t siz
     a->slope[tap][p] = slope;
 }
 
-INLINE C cubic_near(C x)
+GRD_INLINE C cubic_near(C x)
 {
     return ((C)1.25 * x - (C)2.25) * x * x + 1;
 }
 
-INLINE C cubic_far(C x)
+GRD_INLINE C cubic_far(C x)
 {
     return (((C)-0.75 * x + (C)3.75) * x - 6) * x + 3;
 }
 
-INLINE C cubic_near_slope(C x)
+GRD_INLINE C cubic_near_slope(C x)
 {
     return ((C)3.75 * x - (C)4.5) * x;
 }
 
-INLINE C cubic_far_slope(C x)
+GRD_INLINE C cubic_far_slope(C x)
 {
     return ((C)-2.25 * x + (C)7.5) * x - 6;
 }
 
 /* The four taps of cubic convolution, a = -3/4, around a position. */
-INLINE void put_cubic(enum grd_grid_padding padding, struct extent extent, struct axis_taps *a, int64_t p, C position, int64_t size,
-                      C slope)
+GRD_INLINE void put_cubic(enum grd_grid_padding padding, struct extent extent, struct axis_taps *a, int64_t p, C position, int64_t size,
+                          C slope)
 {
     const C first = floor(position), t = position - first;
     const C weights[LINE] = {cubic_far(t + 1), cubic_near(t), cubic_near(1 - t), cubic_far(2 - t)};
@@ -116,9 +116,9 @@ INLINE void put_cubic(enum grd_grid_padding padding, struct extent extent, struc
     }
 }
 
-/* Of n points along one axis. Modes are constants where this is inlined, so that its loop is one of vectors. */
-INLINE void take_line(enum grd_grid_mode mode, enum grd_grid_padding padding, const struct grd_grid *x, int64_t size,
-                      const T *restrict coordinates, int64_t n, struct axis_taps *restrict a)
+/* Computes the taps of n points along one axis. `mode` and `padding` are constants at each call, so that the loop vectorises. */
+GRD_INLINE void take_line(enum grd_grid_mode mode, enum grd_grid_padding padding, const struct grd_grid *x, int64_t size,
+                          const T *restrict coordinates, int64_t n, struct axis_taps *restrict a)
 {
     const struct extent extent = extent_of(size, x->align_corners);
     const int64_t step = x->dims;
@@ -139,7 +139,8 @@ INLINE void take_line(enum grd_grid_mode mode, enum grd_grid_padding padding, co
     }
 }
 
-INLINE void take_mode(enum grd_grid_mode mode, const struct grd_grid *x, int64_t size, const T *coordinates, int64_t n, struct axis_taps *a)
+GRD_INLINE void take_mode(enum grd_grid_mode mode, const struct grd_grid *x, int64_t size, const T *coordinates, int64_t n,
+                          struct axis_taps *a)
 {
     if (x->padding == GRD_GRID_ZEROS)
         take_line(mode, GRD_GRID_ZEROS, x, size, coordinates, n, a);
@@ -162,8 +163,8 @@ static int take_axis(const struct grd_grid *x, int64_t size, const T *coordinate
 }
 
 /* The taps of n points from those along width, height and depth; with slopes for gradients of coordinates. */
-INLINE void combine(const struct grd_grid *x, const struct axis_taps *restrict a, const int *counts, bool slopes,
-                    struct taps *restrict taps)
+GRD_INLINE void combine(const struct grd_grid *x, const struct axis_taps *restrict a, const int *counts, bool slopes,
+                        struct taps *restrict taps)
 {
     const int64_t n = taps->n;
     const int32_t height = (int32_t)x->sizes[1], width = (int32_t)x->sizes[2];
@@ -215,7 +216,7 @@ static int64_t blocks_of(const struct grd_grid *x)
     return (x->points + POINTS - 1) / POINTS;
 }
 
-INLINE void sample(const struct taps *restrict taps, int count, int64_t n, const T *restrict plane, T *restrict out)
+GRD_INLINE void sample(const struct taps *restrict taps, int count, int64_t n, const T *restrict plane, T *restrict out)
 {
     for (int64_t p = 0; p < n; p++) {
         C s = 0;
@@ -272,7 +273,7 @@ static void backward_image(const struct grd_grid *x, int64_t begin, int64_t end,
     }
 }
 
-INLINE void add_slopes(const struct taps *restrict taps, int axis, const T *restrict plane, const T *restrict grad, C *restrict sums)
+GRD_INLINE void add_slopes(const struct taps *restrict taps, int axis, const T *restrict plane, const T *restrict grad, C *restrict sums)
 {
     for (int64_t k = 0; k < taps->count; k++)
         for (int64_t p = 0; p < taps->n; p++) {

@@ -62,7 +62,7 @@ static void narrow_to_halves(int64_t n, char *const *data, const void *params)
 #endif
 
 /* The kernel for the dtype `to` where the machine has one, and otherwise `loop`. */
-INLINE grd_block_kernel *machine_kernel(grd_dtype to, grd_block_kernel *loop)
+GRD_INLINE grd_block_kernel *machine_kernel(grd_dtype to, grd_block_kernel *loop)
 {
     (void)to;
 #if defined(__F16C__) && GRD_TAG == GRD_TAG_float16

@@ -7,30 +7,30 @@
 
 enum { POINTS = 512 }; /* whose cells are found before any is counted */
 
-/* bins (x - low) / (high - low) rounded down, from 0 to `bins`; for x in [low, high] that is its bin, or an upper edge that is as near. */
-INLINE int64_t near_bin(T x, T low, T high, int64_t bins)
+/* floor(bins (x - low) / (high - low)), clamped to [0, bins]; for x in [low, high] that is its bin, or by rounding the next one. */
+GRD_INLINE int64_t computed_bin(T x, T low, T high, int64_t bins)
 {
     const T at = (x - low) * (T)bins / (high - low);
     return !(at > 0) ? 0 : at < (T)bins ? (int64_t)at : bins;
 }
 
-INLINE int64_t linear_bin(T x, const T *edges, int64_t bins)
+GRD_INLINE int64_t linear_bin(T x, const T *edges, int64_t bins)
 {
-    const int64_t bin = near_bin(x, edges[0], edges[bins], bins);
+    const int64_t bin = computed_bin(x, edges[0], edges[bins], bins);
     return bin - (bin == bins);
 }
 
-INLINE int64_t local_bin(T x, const T *edges, int64_t bins)
+GRD_INLINE int64_t local_bin(T x, const T *edges, int64_t bins)
 {
-    const int64_t near = near_bin(x, edges[0], edges[bins], bins), last = near < bins ? near + 1 : bins;
-    int64_t bin = near > 0 ? near - 1 : 0;
+    const int64_t computed = computed_bin(x, edges[0], edges[bins], bins), last = computed < bins ? computed + 1 : bins;
+    int64_t bin = computed > 0 ? computed - 1 : 0;
     for (int64_t edge = bin + 1; edge <= last; edge++)
         bin += edges[edge] <= x;
     return bin - (bin == bins);
 }
 
 /* The last edge that is not above x: of edges that do not rise any, but always the same. */
-INLINE int64_t binary_bin(T x, const T *edges, int64_t bins)
+GRD_INLINE int64_t binary_bin(T x, const T *edges, int64_t bins)
 {
     int64_t bin = -1;
     for (int64_t n = bins + 1; n > 0;) {
@@ -44,8 +44,8 @@ INLINE int64_t binary_bin(T x, const T *edges, int64_t bins)
 
 typedef int64_t bin_function(T x, const T *edges, int64_t bins);
 
-/* place = place * bins + the bin of x, or -1 outside of the grid. */
-INLINE void find(int64_t n, const T *x, int64_t step, const T *edges, int64_t bins, int64_t *places, bin_function *bin_of)
+/* places[i] = places[i] * bins + the bin of x[i], or -1 if x[i] lies outside of the grid. */
+GRD_INLINE void find(int64_t n, const T *x, int64_t step, const T *edges, int64_t bins, int64_t *places, bin_function *bin_of)
 {
     const T low = edges[0], high = edges[bins];
     for (int64_t i = 0; i < n; i++) {

@@ -73,14 +73,14 @@ static void number_runs(int64_t runs, const int64_t *starts, const int64_t *plac
 
 /* ---- Elements at indices --------------------------------------------------------------------------------------------------- */
 
-INLINE void act_row(int64_t n, char *restrict to, int64_t to_stride, const char *restrict from, int64_t from_stride, act_function *act)
+GRD_INLINE void act_row(int64_t n, char *restrict to, int64_t to_stride, const char *restrict from, int64_t from_stride, act_function *act)
 {
     for (int64_t i = 0; i < n; i++)
         act(to + i * to_stride, from + i * from_stride);
 }
 
-INLINE void move_row(int64_t n, char *restrict to, int64_t to_stride, const char *restrict from, int64_t from_stride, act_function *move,
-                     int64_t size)
+GRD_INLINE void move_row(int64_t n, char *restrict to, int64_t to_stride, const char *restrict from, int64_t from_stride,
+                         act_function *move, int64_t size)
 {
     if (to_stride == size && from_stride == size)
         grd_copy_line(to, from, n * size);
@@ -88,8 +88,8 @@ INLINE void move_row(int64_t n, char *restrict to, int64_t to_stride, const char
         act_row(n, to, to_stride, from, from_stride, move);
 }
 
-INLINE void add_row(int64_t n, char *restrict to, int64_t to_stride, const char *restrict from, int64_t from_stride, act_function *add,
-                    int64_t size)
+GRD_INLINE void add_row(int64_t n, char *restrict to, int64_t to_stride, const char *restrict from, int64_t from_stride, act_function *add,
+                        int64_t size)
 {
     if (to_stride == size && from_stride == size)
         act_row(n, to, size, from, size, add);
@@ -98,8 +98,8 @@ INLINE void add_row(int64_t n, char *restrict to, int64_t to_stride, const char 
 }
 
 /* The steps are per place that the index names, strides per round. */
-INLINE void at_each(int64_t n, char *to, int64_t to_stride, int64_t to_step, const char *from, int64_t from_stride, int64_t from_step,
-                    const char *index, int64_t index_stride, act_function *act)
+GRD_INLINE void at_each(int64_t n, char *to, int64_t to_stride, int64_t to_step, const char *from, int64_t from_stride, int64_t from_step,
+                        const char *index, int64_t index_stride, act_function *act)
 {
     BY_FOUR
     for (int64_t i = 0; i < n; i++) {
@@ -109,7 +109,7 @@ INLINE void at_each(int64_t n, char *to, int64_t to_stride, int64_t to_step, con
 }
 
 /* Elements of a line, at the places in a list. Some indices are loaded before the elements are, so that none waits for the address of a store. */
-INLINE void at_listed(int64_t n, char *to, const char *from, int64_t from_stride, const int64_t *index, act_function *act, int64_t size)
+GRD_INLINE void at_listed(int64_t n, char *to, const char *from, int64_t from_stride, const int64_t *index, act_function *act, int64_t size)
 {
     enum { SOME = 8 };
     int64_t i = 0;
@@ -123,8 +123,8 @@ INLINE void at_listed(int64_t n, char *to, const char *from, int64_t from_stride
 }
 
 /* Acts on elements of result and source, of which one side is at the places the index names. */
-INLINE void at_indices(int64_t n, char *const *data, const int64_t *strides, const void *params, enum side indexed, row_function *row,
-                       act_function *act, int64_t size)
+GRD_INLINE void at_indices(int64_t n, char *const *data, const int64_t *strides, const void *params, enum side indexed, row_function *row,
+                           act_function *act, int64_t size)
 {
     int64_t step = *(const int64_t *)params, to_step = indexed == RESULT ? step : 0, from_step = indexed == SOURCE ? step : 0;
     char *to = data[0];
@@ -178,14 +178,14 @@ static int64_t count(int64_t n, const uint8_t *mask)
 
 /* Returns the number of elements up to the last set one. Until then a list of what is set has room for one more element. So the loops below write every
  * element to the list, and count it only if it is set: a branch on a random mask would be mispredicted half of the time. */
-INLINE int64_t set_end(int64_t n, const uint8_t *mask)
+GRD_INLINE int64_t set_end(int64_t n, const uint8_t *mask)
 {
     while (n > 0 && !mask[n - 1])
         n--;
     return n;
 }
 
-INLINE bool are_eight_unset(const uint8_t *mask)
+GRD_INLINE bool are_eight_unset(const uint8_t *mask)
 {
     uint64_t eight;
     memcpy(&eight, mask, sizeof eight);
@@ -282,7 +282,7 @@ static void triangle(const struct grd_triangle *t, int64_t *rows, int64_t *colum
 
 /* ---- Scattered arithmetic; integers are added by their size, half dtypes as float32 or complex64 ------------------------------------ */
 
-INLINE void add_bool(char *restrict to, const char *restrict from)
+GRD_INLINE void add_bool(char *restrict to, const char *restrict from)
 {
     *(uint8_t *)to = (*(uint8_t *)to | *(const uint8_t *)from) != 0;
 }

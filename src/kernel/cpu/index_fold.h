@@ -2,7 +2,7 @@
 #define TYPED(name) GRD_PASTE2(name, NAME)
 
 #if DOES & ADDS
-INLINE void TYPED(add)(char *restrict to, const char *restrict from)
+GRD_INLINE void TYPED(add)(char *restrict to, const char *restrict from)
 {
     const TYPE x = *(const TYPE *)to, y = *(const TYPE *)from;
     *(TYPE *)to = x + y;
@@ -15,7 +15,7 @@ static void TYPED(add_loop)(int64_t n, char *const *data, const int64_t *strides
 #endif
 
 #if DOES & MULTIPLIES
-INLINE void TYPED(prod)(char *restrict to, const char *restrict from)
+GRD_INLINE void TYPED(prod)(char *restrict to, const char *restrict from)
 {
     const TYPE x = *(const TYPE *)to, y = *(const TYPE *)from;
     *(TYPE *)to = x * y;
@@ -34,7 +34,7 @@ static void TYPED(prod_loop)(int64_t n, char *const *data, const int64_t *stride
 #define IS_NAN(x) false
 #endif
 
-INLINE void TYPED(amax)(char *restrict to, const char *restrict from)
+GRD_INLINE void TYPED(amax)(char *restrict to, const char *restrict from)
 {
     const TYPE x = *(const TYPE *)to, y = *(const TYPE *)from;
     *(TYPE *)to = y > x || IS_NAN(y) ? y : x;
@@ -45,7 +45,7 @@ static void TYPED(amax_loop)(int64_t n, char *const *data, const int64_t *stride
     at_indices(n, data, strides, params, RESULT, add_row, TYPED(amax), sizeof(TYPE));
 }
 
-INLINE void TYPED(amin)(char *restrict to, const char *restrict from)
+GRD_INLINE void TYPED(amin)(char *restrict to, const char *restrict from)
 {
     const TYPE x = *(const TYPE *)to, y = *(const TYPE *)from;
     *(TYPE *)to = y < x || IS_NAN(y) ? y : x;

@@ -1,13 +1,13 @@
 /* The loops over elements of SIZE bytes, each a WORD, which the includer defines: index.c includes this once per size. */
 #define SIZED(name) GRD_PASTE2(name, SIZE)
 
-INLINE void SIZED(move)(char *restrict to, const char *restrict from)
+GRD_INLINE void SIZED(move)(char *restrict to, const char *restrict from)
 {
     memcpy(to, from, SIZE);
 }
 
 /* To or from a line of neighbours, at the places in a list. Some elements are loaded before any is stored, so that no load waits for the address of a store. */
-INLINE void SIZED(move_listed)(int64_t n, char *to, const char *from, int64_t step, const int64_t *index, enum side indexed)
+GRD_INLINE void SIZED(move_listed)(int64_t n, char *to, const char *from, int64_t step, const int64_t *index, enum side indexed)
 {
     enum { SOME = 4 };
     int64_t i = 0;
@@ -44,7 +44,7 @@ static void SIZED(scatter)(int64_t n, char *const *data, const int64_t *strides,
 
 #if SIZE <= 8
 /* Integers, signed and unsigned. */
-INLINE void SIZED(add_word)(char *restrict to, const char *restrict from)
+GRD_INLINE void SIZED(add_word)(char *restrict to, const char *restrict from)
 {
     WORD x, y;
     memcpy(&x, to, SIZE);
@@ -58,7 +58,7 @@ static void SIZED(add)(int64_t n, char *const *data, const int64_t *strides, con
     at_indices(n, data, strides, params, RESULT, add_row, SIZED(add_word), SIZE);
 }
 
-INLINE bool SIZED(has_zero)(int64_t n, const char *data, int64_t stride)
+GRD_INLINE bool SIZED(has_zero)(int64_t n, const char *data, int64_t stride)
 {
     bool found = false;
     for (int64_t i = 0; i < n; i++) {
@@ -77,8 +77,8 @@ static void SIZED(find_zero)(int64_t n, char *const *data, const int64_t *stride
 }
 #endif
 
-INLINE void SIZED(fill)(int64_t n, char *to, int64_t to_stride, const char *from, int64_t from_stride, const char *mask,
-                        int64_t mask_stride, const void *value)
+GRD_INLINE void SIZED(fill)(int64_t n, char *to, int64_t to_stride, const char *from, int64_t from_stride, const char *mask,
+                            int64_t mask_stride, const void *value)
 {
     WORD filling, x;
     memcpy(&filling, value, SIZE);

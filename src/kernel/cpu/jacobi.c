@@ -16,17 +16,18 @@ static const R epsilon = FLT_EPSILON, least_scale = FLT_MIN;
 #else
 static const R epsilon = DBL_EPSILON, least_scale = DBL_MIN;
 #endif
-/* Of matrices with a largest element between 1 and 2: elements beside the diagonal that are not rotated, and squares of the lengths of columns that count as 0. */
+/* Matrices are scaled so that their largest element lies between 1 and 2. Then off-diagonal elements up to `negligible` are not rotated, and columns
+ * whose squared length is at most `no_square` count as 0. */
 #define negligible (epsilon / 4)
 #define no_square (epsilon * epsilon * epsilon * epsilon)
-/* Elements beside a diagonal that count as 0 whatever is on it. */
+/* Off-diagonal elements up to this count as 0 whatever the diagonal holds. */
 #define negligible_beside (epsilon * epsilon)
 
 /* ---- Rotations --------------------------------------------------------------------------------------------------------------------------- */
 
 /* The tangent of the angle of a rotation x' = c x - s y, y' = s x + c y, of which the products (x, x) = a, (y, y) = b and (x, y) = both become
  * (x', x') = a - t both, (y', y') = b + t both and (x', y') = 0. The smaller of two angles. */
-INLINE R rotation(R a, R b, R both)
+GRD_INLINE R rotation(R a, R b, R both)
 {
     const R gap = b - a, twice = 2 * both, size = fabs(gap) + hypot(gap, twice); /* the squares of products of short columns are 0 */
     return size > 0 ? (gap < 0 ? -twice : twice) / size : 0;
@@ -145,7 +146,7 @@ static void write_eigen(int64_t n, const R *values, const T *v, R *ret_w, T *ret
     }
 }
 
-/* Of a matrix with an element that is not finite. */
+/* Writes NaN for all results, which is what a matrix with a non-finite element has. */
 static void write_no_eigen(int64_t n, int64_t parts, R *ret_w, void *ret_v, int32_t *ret_info)
 {
     fill(n, (R)NAN, ret_w);

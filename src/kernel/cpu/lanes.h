@@ -32,18 +32,18 @@ typedef lane vector_unaligned __attribute__((vector_size(VECTOR_BYTES), aligned(
 
 enum { LANES = VECTOR_BYTES / sizeof(lane) };
 
-INLINE vector load_vector(const lane *p)
+GRD_INLINE vector load_vector(const lane *p)
 {
     return *(const vector_unaligned *)p;
 }
 
-INLINE void store_vector(lane *p, vector v)
+GRD_INLINE void store_vector(lane *p, vector v)
 {
     *(vector_unaligned *)p = v;
 }
 
 /* x * y + z, rounded once where the level can: always, or never, unlike an expression that the compiler may contract. */
-INLINE vector multiply_add(vector x, vector y, vector z)
+GRD_INLINE vector multiply_add(vector x, vector y, vector z)
 {
 #if defined(__AVX512F__)
     return sizeof(lane) == 4 ? (vector)_mm512_fmadd_ps((__m512)x, (__m512)y, (__m512)z)
@@ -60,7 +60,7 @@ INLINE vector multiply_add(vector x, vector y, vector z)
 }
 
 /* x * y - z, rounded as multiply_add is. */
-INLINE vector multiply_subtract(vector x, vector y, vector z)
+GRD_INLINE vector multiply_subtract(vector x, vector y, vector z)
 {
 #if defined(__AVX512F__)
     return sizeof(lane) == 4 ? (vector)_mm512_fmsub_ps((__m512)x, (__m512)y, (__m512)z)
@@ -78,19 +78,19 @@ typedef __typeof__(__builtin_choose_expr(sizeof(lane) == 4, (int32_t)0, (int64_t
 typedef lane_integer lane_bits __attribute__((vector_size(VECTOR_BYTES)));
 
 /* x in all lanes. */
-INLINE vector everywhere(lane x)
+GRD_INLINE vector everywhere(lane x)
 {
     return x - (vector){0};
 }
 
 /* |x| of floating lanes. */
-INLINE vector magnitudes(vector x)
+GRD_INLINE vector magnitudes(vector x)
 {
     return (vector)((lane_bits)x & ~(lane_bits) - (vector){0});
 }
 
 /* The greater one of x and y; y where one of both is NaN. */
-INLINE vector maximum(vector x, vector y)
+GRD_INLINE vector maximum(vector x, vector y)
 {
 #if defined(__AVX512F__)
     return sizeof(lane) == 4 ? (vector)_mm512_max_ps((__m512)x, (__m512)y) : (vector)_mm512_max_pd((__m512d)x, (__m512d)y);
@@ -104,7 +104,7 @@ INLINE vector maximum(vector x, vector y)
 #endif
 }
 
-INLINE vector square_roots(vector x)
+GRD_INLINE vector square_roots(vector x)
 {
 #if defined(__AVX512F__)
     return sizeof(lane) == 4 ? (vector)_mm512_sqrt_ps((__m512)x) : (vector)_mm512_sqrt_pd((__m512d)x);
@@ -121,7 +121,7 @@ INLINE vector square_roots(vector x)
 
 #if defined(__AVX512F__)
 /* x * y + z, rounded down. */
-INLINE vector multiply_add_down(vector x, vector y, vector z)
+GRD_INLINE vector multiply_add_down(vector x, vector y, vector z)
 {
     enum { DOWN = _MM_FROUND_TO_NEG_INF | _MM_FROUND_NO_EXC };
     return sizeof(lane) == 4 ? (vector)_mm512_fmadd_round_ps((__m512)x, (__m512)y, (__m512)z, DOWN)
@@ -129,14 +129,14 @@ INLINE vector multiply_add_down(vector x, vector y, vector z)
 }
 
 /* 1 / sqrt(x), off by at most a part in 2^14. */
-INLINE vector nearly_reciprocal_roots(vector x)
+GRD_INLINE vector nearly_reciprocal_roots(vector x)
 {
     return sizeof(lane) == 4 ? (vector)_mm512_rsqrt14_ps((__m512)x) : (vector)_mm512_rsqrt14_pd((__m512d)x);
 }
 #endif
 
 /* a where bits of the mask are set, b where they are not. */
-INLINE vector chosen(lane_bits m, vector a, vector b)
+GRD_INLINE vector chosen(lane_bits m, vector a, vector b)
 {
     return (vector)(((lane_bits)a & m) | ((lane_bits)b & ~m));
 }
@@ -147,17 +147,17 @@ INLINE vector chosen(lane_bits m, vector a, vector b)
 typedef __mmask16 lane_mask;
 enum { MASKED = 1 };
 
-INLINE lane_mask first_lanes(int64_t n)
+GRD_INLINE lane_mask first_lanes(int64_t n)
 {
     return (lane_mask)((1u << n) - 1);
 }
 
-INLINE vector load_lanes(const lane *p, lane_mask mask)
+GRD_INLINE vector load_lanes(const lane *p, lane_mask mask)
 {
     return sizeof(lane) == 4 ? (vector)_mm512_maskz_loadu_epi32(mask, p) : (vector)_mm512_maskz_loadu_epi64((__mmask8)mask, p);
 }
 
-INLINE void store_lanes(lane *p, lane_mask mask, vector v)
+GRD_INLINE void store_lanes(lane *p, lane_mask mask, vector v)
 {
     if (sizeof(lane) == 4)
         _mm512_mask_storeu_epi32(p, mask, (__m512i)v);
@@ -168,19 +168,19 @@ INLINE void store_lanes(lane *p, lane_mask mask, vector v)
 typedef __m256i lane_mask;
 enum { MASKED = 1 };
 
-INLINE lane_mask first_lanes(int64_t n)
+GRD_INLINE lane_mask first_lanes(int64_t n)
 {
     return sizeof(lane) == 4 ? _mm256_cmpgt_epi32(_mm256_set1_epi32((int)n), _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7))
                              : _mm256_cmpgt_epi64(_mm256_set1_epi64x(n), _mm256_setr_epi64x(0, 1, 2, 3));
 }
 
-INLINE vector load_lanes(const lane *p, lane_mask mask)
+GRD_INLINE vector load_lanes(const lane *p, lane_mask mask)
 {
     return sizeof(lane) == 4 ? (vector)_mm256_maskload_epi32((const int *)p, mask)
                              : (vector)_mm256_maskload_epi64((const long long *)p, mask);
 }
 
-INLINE void store_lanes(lane *p, lane_mask mask, vector v)
+GRD_INLINE void store_lanes(lane *p, lane_mask mask, vector v)
 {
     if (sizeof(lane) == 4)
         _mm256_maskstore_epi32((int *)p, mask, (__m256i)v);
@@ -191,12 +191,12 @@ INLINE void store_lanes(lane *p, lane_mask mask, vector v)
 typedef int lane_mask; /* how many */
 enum { MASKED = 0 };
 
-INLINE lane_mask first_lanes(int64_t n)
+GRD_INLINE lane_mask first_lanes(int64_t n)
 {
     return (lane_mask)n;
 }
 
-INLINE vector load_lanes(const lane *p, lane_mask mask)
+GRD_INLINE vector load_lanes(const lane *p, lane_mask mask)
 {
     vector v = {0};
     for (int l = 0; l < mask; l++)
@@ -204,7 +204,7 @@ INLINE vector load_lanes(const lane *p, lane_mask mask)
     return v;
 }
 
-INLINE void store_lanes(lane *p, lane_mask mask, vector v)
+GRD_INLINE void store_lanes(lane *p, lane_mask mask, vector v)
 {
     for (int l = 0; l < mask; l++)
         p[l] = v[l];

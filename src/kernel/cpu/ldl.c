@@ -7,7 +7,7 @@
 #define ALPHA ((R)0.64038820320220756873) /* (1 + sqrt(17)) / 8: growth is then the same for blocks of one and of two rows */
 
 /* The element on the other side of the diagonal. */
-INLINE C mirrored(bool hermitian, C x)
+GRD_INLINE C mirrored(bool hermitian, C x)
 {
     return hermitian ? conjugate(x) : x;
 }
@@ -77,7 +77,7 @@ struct block {
     C c, above, p, q, rest; /* p q - 1 */
 };
 
-INLINE struct block block_at(int64_t n, bool hermitian, const T *corner)
+GRD_INLINE struct block block_at(int64_t n, bool hermitian, const T *corner)
 {
     struct block d = {.c = corner[1], .above = mirrored(hermitian, corner[1])};
     d.p = quotient(corner[n + 1], d.c);
@@ -148,13 +148,13 @@ static enum grd_ldl_pivots check_pivots(int64_t n, const int32_t *pivots)
     return GRD_LDL_PIVOTS_FIT;
 }
 
-INLINE void exchange_elements(T *x, int64_t i, int32_t pivot)
+GRD_INLINE void exchange_elements(T *x, int64_t i, int32_t pivot)
 {
     exchange(1, 1, x + i, x + (pivot < 0 ? -(int64_t)pivot : pivot) - 1);
 }
 
 /* The sum of a[i]' x[i], where a[i]' is on the other side of the diagonal. */
-INLINE C mirrored_product(int64_t n, bool hermitian, const T *a, const T *x)
+GRD_INLINE C mirrored_product(int64_t n, bool hermitian, const T *a, const T *x)
 {
     if (hermitian)
         return inner_product(n, a, x);

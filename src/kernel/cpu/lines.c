@@ -10,7 +10,7 @@
 
 #if !GRD_IS_COMPLEX
 /* A line of an operand in lines form; in columns form, an element of every line. */
-INLINE T *line_of(const struct grd_lines_block *b, int operand, int64_t line)
+GRD_INLINE T *line_of(const struct grd_lines_block *b, int operand, int64_t line)
 {
     return (T *)b->data[operand] + line * b->step[operand];
 }

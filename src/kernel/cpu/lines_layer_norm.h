@@ -17,14 +17,14 @@ static inline double sum_lanes(const T *lanes)
 
 enum u { NOTHING, GRAD, GRAD_WEIGHT }; /* 0, grad, grad * weight */
 
-INLINE T u_at(int64_t i, enum u which, const T *grad, const T *weight)
+GRD_INLINE T u_at(int64_t i, enum u which, const T *grad, const T *weight)
 {
     return which == NOTHING ? 0 : which == GRAD ? grad[i] : grad[i] * weight[i];
 }
 
 /* The sums over a line of d = x - center and u, or, `squared`, of d * d and u * d. Meanwhile the next lines are fetched. */
-INLINE void add_up(int64_t n, bool squared, const T *x, T center, enum u which, const T *grad, const T *weight, double *ret_d,
-                   double *ret_u)
+GRD_INLINE void add_up(int64_t n, bool squared, const T *x, T center, enum u which, const T *grad, const T *weight, double *ret_d,
+                       double *ret_u)
 {
     *ret_d = *ret_u = 0;
     for (int64_t start = 0; start < n; start += PIECE) {
@@ -57,7 +57,7 @@ struct moments {
 
 /* mean = sum(x) / n where the line is centered, otherwise 0; rstd = 1 / sqrt(sum((x - mean)^2) / n + eps); and the means of u, 0 where the line is not
  * centered, and of u * h. */
-INLINE struct moments find_moments(int64_t n, const T *x, enum u which, const T *grad, const T *weight, double eps, bool centered)
+GRD_INLINE struct moments find_moments(int64_t n, const T *x, enum u which, const T *grad, const T *weight, double eps, bool centered)
 {
     struct moments m = {0};
     double d_sum, u_sum;
@@ -110,8 +110,8 @@ static void lines_hidden_rms_norm(const struct grd_lines_block *b)
 }
 
 /* With u = grad * weight: rstd * (u - mean(u) - h * mean(u * h)), without mean(u) where the lines are not centered. */
-INLINE struct moments write_gradient(int64_t n, const T *x, enum u which, const T *grad, const T *weight, double eps, bool centered,
-                                     T *restrict out)
+GRD_INLINE struct moments write_gradient(int64_t n, const T *x, enum u which, const T *grad, const T *weight, double eps, bool centered,
+                                         T *restrict out)
 {
     const struct moments m = find_moments(n, x, which, grad, weight, eps, centered);
     for (int64_t i = 0; i < n; i++)

@@ -17,13 +17,13 @@ enum { AHEAD = 8 /* rows that are asked for early: the hardware does not look be
 
 typedef G step_function(G carry, G x, G factor);
 
-INLINE G sum_step(G carry, G x, G factor)
+GRD_INLINE G sum_step(G carry, G x, G factor)
 {
     (void)factor;
     return carry + x;
 }
 
-INLINE G prod_step(G carry, G x, G factor)
+GRD_INLINE G prod_step(G carry, G x, G factor)
 {
     (void)factor;
     return carry * x;
@@ -31,14 +31,14 @@ INLINE G prod_step(G carry, G x, G factor)
 
 #if GRD_IS_FLOAT
 /* Equal infinities have no difference. */
-INLINE G log_step(G carry, G x, G factor)
+GRD_INLINE G log_step(G carry, G x, G factor)
 {
     (void)factor;
     const G most = carry > x ? carry : x, least = carry > x ? x : carry;
     return most + vm_log1p_double(vm_exp_double(least == most ? 0 : least - most));
 }
 #elif GRD_IS_COMPLEX
-INLINE G log_step(G carry, G x, G factor)
+GRD_INLINE G log_step(G carry, G x, G factor)
 {
     (void)factor;
     const bool above = creal(x) > creal(carry);
@@ -47,7 +47,7 @@ INLINE G log_step(G carry, G x, G factor)
 }
 #endif
 
-INLINE G linear_step(G carry, G x, G factor)
+GRD_INLINE G linear_step(G carry, G x, G factor)
 {
     return factor * carry + x;
 }
@@ -56,7 +56,7 @@ INLINE G linear_step(G carry, G x, G factor)
  * lines use them, and from more lines they come slower. */
 enum { ABREAST = sizeof(E) < 8 ? 4 : 2 };
 
-INLINE void scan_lines(const struct grd_lines_block *b, G start, step_function *step)
+GRD_INLINE void scan_lines(const struct grd_lines_block *b, G start, step_function *step)
 {
     const int64_t n = b->n, out_step = b->step[0], x_step = b->step[1], factor_step = b->step[2];
     const E *x = (const E *)b->data[1], *factor = (const E *)b->data[2];
@@ -81,7 +81,7 @@ INLINE void scan_lines(const struct grd_lines_block *b, G start, step_function *
 }
 
 /* The memory read and the memory written may be the same, so neither is restrict; the carry is nobody else's. */
-INLINE void scan(const struct grd_lines_block *b, G start, step_function *step)
+GRD_INLINE void scan(const struct grd_lines_block *b, G start, step_function *step)
 {
     const int64_t lines = b->lines;
     G carry[GRD_LINES_COLUMNS];
@@ -116,13 +116,13 @@ INLINE void scan(const struct grd_lines_block *b, G start, step_function *step)
 typedef E elements __attribute__((vector_size(4 * sizeof(E))));
 typedef G four __attribute__((vector_size(4 * sizeof(G))));
 
-INLINE void combine(four *x, const four *y, bool product)
+GRD_INLINE void combine(four *x, const four *y, bool product)
 {
     *x = product ? *x * *y : *x + *y;
 }
 
 /* Sums or products of the carry and the first one, two, three and four elements. The one operation that waits for the carry is that with all four. */
-INLINE void scan_four(const E *x, E *out, four *carry, bool product)
+GRD_INLINE void scan_four(const E *x, E *out, four *carry, bool product)
 {
     const four neutral = (four){0} + (G)product;
     four scanned = {(G)x[0], (G)x[1], (G)x[2], (G)x[3]}, before = __builtin_shufflevector(neutral, scanned, 0, 4, 5, 6);
@@ -138,7 +138,7 @@ INLINE void scan_four(const E *x, E *out, four *carry, bool product)
 }
 
 /* Sums or products of lines in lines form. */
-INLINE void scan_by_four(const struct grd_lines_block *b, bool product)
+GRD_INLINE void scan_by_four(const struct grd_lines_block *b, bool product)
 {
     const int64_t n = b->n;
     for (int64_t line = 0; line < b->lines; line++) {
@@ -157,7 +157,7 @@ INLINE void scan_by_four(const struct grd_lines_block *b, bool product)
 }
 #else
 /* Sums of one line, four elements at a time: only one addition of four waits for those before it. */
-INLINE void add_line(int64_t n, const E *x, E *out)
+GRD_INLINE void add_line(int64_t n, const E *x, E *out)
 {
     G carry = 0;
     int64_t i = 0;
@@ -178,7 +178,7 @@ enum { LOG_PIECE = 16 };
 
 /* The elements of a piece are added up as exp(x - most) where its first sum is not so far below the largest that the logarithm would lose digits; only those sums
  * wait for each other. Returns the last logarithm. */
-INLINE G log_piece(int64_t n, const E *x, E *out, G carry)
+GRD_INLINE G log_piece(int64_t n, const E *x, E *out, G carry)
 {
     G sums[LOG_PIECE], most = carry;
     for (int64_t i = 0; i < n; i++)

@@ -14,20 +14,20 @@ enum { LANES = 32, SHORT = 16, PIECE = 2048, COLUMNS = GRD_LINES_COLUMNS };
 
 /* ---- Lines ---------------------------------------------------------------------------------------------------------------- */
 /* Lanes are folded by loops of fixed length, each a few instructions. */
-INLINE T sum_short(T *lanes)
+GRD_INLINE T sum_short(T *lanes)
 {
     LANEWISE for (int l = 0; l < 8; l++) lanes[l] += lanes[l + 8];
     LANEWISE for (int l = 0; l < 4; l++) lanes[l] += lanes[l + 4];
     return (lanes[0] + lanes[2]) + (lanes[1] + lanes[3]);
 }
 
-INLINE T higher(T a, T b)
+GRD_INLINE T higher(T a, T b)
 {
     return b > a ? b : a;
 }
 
 /* NaN is passed over: it comes back through the sum. Choosing twice changes nothing, so the last block may overlap. */
-INLINE T line_max(int64_t n, const T *x)
+GRD_INLINE T line_max(int64_t n, const T *x)
 {
     T best = -INFINITY, lanes[LANES];
     if (n < SHORT) {
@@ -53,7 +53,7 @@ INLINE T line_max(int64_t n, const T *x)
 }
 
 /* sum(x * y), or sum(x) without y. What is left after whole blocks is taken from a last block that overlaps, with zeros where it does. */
-INLINE double piece_sum(int64_t n, const T *x, const T *y)
+GRD_INLINE double piece_sum(int64_t n, const T *x, const T *y)
 {
     int64_t i = 0;
     if (n < SHORT) {
@@ -90,7 +90,7 @@ INLINE double piece_sum(int64_t n, const T *x, const T *y)
 
 /* Writes exp(x - shift) to ret and adds it up. Writes SHORT places where n is less. The lines are short for the hardware to fetch the next one
  * ahead: meanwhile the n elements at next_in and, to be written, at next_out are asked for. */
-INLINE double piece_exp(int64_t n, const T *restrict x, T shift, T *restrict ret, const T *next_in, const T *next_out)
+GRD_INLINE double piece_exp(int64_t n, const T *restrict x, T shift, T *restrict ret, const T *next_in, const T *next_out)
 {
     T lanes[SHORT], rest[SHORT];
     int64_t i = 0;
@@ -131,7 +131,7 @@ INLINE double piece_exp(int64_t n, const T *restrict x, T shift, T *restrict ret
 }
 
 /* out = in * scale, to other memory. */
-INLINE void scaled(int64_t n, const T *restrict in, T scale, T *restrict out)
+GRD_INLINE void scaled(int64_t n, const T *restrict in, T scale, T *restrict out)
 {
     int64_t i = 0;
     for (; i + SHORT <= n; i += SHORT)
@@ -195,12 +195,12 @@ static void log_softmax_lines(const struct grd_lines_block *b)
     }
 }
 
-INLINE T backward_step(T grad, T y, T sum, bool logarithm)
+GRD_INLINE T backward_step(T grad, T y, T sum, bool logarithm)
 {
     return logarithm ? grad - reduce_exp(y) * sum : (grad - sum) * y;
 }
 
-INLINE void backward_lines(const struct grd_lines_block *b, bool logarithm)
+GRD_INLINE void backward_lines(const struct grd_lines_block *b, bool logarithm)
 {
     for (int64_t line = 0; line < b->lines; line++) {
         const T *grad = line_of(b, 1, line), *y = line_of(b, 2, line);
@@ -214,7 +214,7 @@ INLINE void backward_lines(const struct grd_lines_block *b, bool logarithm)
 }
 
 /* ---- Columns: element i of all lines is a row --------------------------------------------------------------------------------- */
-INLINE void column_max(const struct grd_lines_block *b, T *restrict max)
+GRD_INLINE void column_max(const struct grd_lines_block *b, T *restrict max)
 {
     int64_t cols = b->lines;
     for (int64_t j = 0; j < cols; j++)
@@ -271,7 +271,7 @@ static void log_softmax_columns(const struct grd_lines_block *b)
     }
 }
 
-INLINE void backward_columns(const struct grd_lines_block *b, bool logarithm)
+GRD_INLINE void backward_columns(const struct grd_lines_block *b, bool logarithm)
 {
     int64_t cols = b->lines;
     double sum[COLUMNS] = {0};

@@ -1,26 +1,25 @@
-/* Tells the compilers about functions, and about the loop that follows; and the lengths of pieces. */
+/* Words that tell the compiler how to unroll and vectorise the loop that follows, whether it has fused multiply-add, and at_most(). */
 #ifndef GRD_KERNEL_LOOP_H
 #define GRD_KERNEL_LOOP_H
 
 #include <stdint.h>
 
-/* A part of the functions that call it, whose constants it sees. */
-#define INLINE static inline __attribute__((always_inline))
+#include "base/inline.h"
 
-/* Over 16 lanes or fewer, to be vectorised, or over blocks of them: not written out before that is considered. */
+/* For a loop over at most 16 lanes or over blocks of them: keeps it from being unrolled before the vectoriser sees it. */
 #define LANEWISE _Pragma("GCC unroll 1")
 
-/* To be taken four rounds at a time: for loops of loads and stores at computed places. */
+/* Unrolls the loop that follows by four: for loops of loads and stores at computed addresses. */
 #define BY_FOUR _Pragma("GCC unroll 4")
 
-/* Results may be where the inputs are, element for element. */
+/* Tells the vectoriser that the result of the loop that follows may be one of its inputs, element for element, and overlaps them in no other way. */
 #if defined(__clang__)
 #define IN_PLACE _Pragma("clang loop vectorize(assume_safety)")
 #else
 #define IN_PLACE _Pragma("GCC ivdep")
 #endif
 
-/* At most 16 rounds, to be written out: for arrays in registers, and because a loop in it would keep the loop around it from vectorising. */
+/* Unrolls the loop that follows, of at most 16 rounds, completely: so its arrays stay in registers, and the loop around it can vectorise. */
 #if defined(__clang__)
 #define UNROLLED _Pragma("clang loop unroll(full)")
 #else
@@ -32,7 +31,7 @@
 #define HAS_FMA
 #endif
 
-INLINE int64_t at_most(int64_t a, int64_t b)
+GRD_INLINE int64_t at_most(int64_t a, int64_t b)
 {
     return a < b ? a : b;
 }

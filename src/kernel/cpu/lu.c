@@ -14,13 +14,13 @@ static const R least_normal = sizeof(R) == sizeof(float) ? (R)FLT_MIN : (R)DBL_M
 
 /* ---- Logarithms of determinants ----------------------------------------------------------------------------------------------------------- */
 
-INLINE R absolute_of(C x)
+GRD_INLINE R absolute_of(C x)
 {
     return GRD_IS_COMPLEX ? hypot(real_part(x), imaginary_part(x)) : fabs(real_part(x));
 }
 
 /* Brings x, which is not negative, so near to 1 that products of two such numbers do not leave the range; the power of two is added to the exponent. */
-INLINE double brought_near(double x, int64_t *exponent)
+GRD_INLINE double brought_near(double x, int64_t *exponent)
 {
     int power = 0;
     if (x > 0x1p-500 && x < 0x1p500)
@@ -63,7 +63,7 @@ static void sign_and_logarithm(int64_t n, const T *numbers, int64_t step, bool o
 
 /* ---- One matrix ------------------------------------------------------------------------------------------------------------------------- */
 
-INLINE void divide_by_pivot(int64_t n, C pivot, T *x)
+GRD_INLINE void divide_by_pivot(int64_t n, C pivot, T *x)
 {
 #if GRD_IS_COMPLEX
     for (int64_t i = 0; i < n; i++)
@@ -157,8 +157,8 @@ static void log_determinant(int64_t n, const void *lu, const int32_t *pivots, vo
 /* ---- Many small matrices ------------------------------------------------------------------------------------------------------------------ */
 
 #if !GRD_IS_COMPLEX
-/* The row of A that is row i of L U. */
-INLINE void read_order(int64_t n, const int32_t *pivots, int *ret_order)
+/* Writes to ret_order[i] which row of A became row i of L U. */
+GRD_INLINE void read_order(int64_t n, const int32_t *pivots, int *ret_order)
 {
     for (int i = 0; i < n; i++)
         ret_order[i] = i;
@@ -170,7 +170,7 @@ INLINE void read_order(int64_t n, const int32_t *pivots, int *ret_order)
 }
 
 /* Solves with the lower triangle, then with the upper one; of one of them the diagonal is 1. */
-INLINE void solve_in_lanes(int64_t n, int64_t k, bool is_lower_unit, const lanes *a, lanes *x)
+GRD_INLINE void solve_in_lanes(int64_t n, int64_t k, bool is_lower_unit, const lanes *a, lanes *x)
 {
     solve_triangle_in_lanes(n, k, false, is_lower_unit, a, x);
     solve_triangle_in_lanes(n, k, true, !is_lower_unit, a, x);

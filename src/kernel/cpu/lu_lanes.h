@@ -19,13 +19,13 @@ struct elimination {
     mask is_regular;     /* the pivot is not 0 */
 };
 
-INLINE vector kept(mask m, vector a)
+GRD_INLINE vector kept(mask m, vector a)
 {
     return (vector)((mask)a & m);
 }
 
 /* Chooses the pivots of column j as largest_of does: the first of the rows whose elements are the largest; the row of the step, if its element is NaN. */
-INLINE void choose_pivots(int64_t n, int64_t j, struct elimination *e)
+GRD_INLINE void choose_pivots(int64_t n, int64_t j, struct elimination *e)
 {
     const vector *column = e->a + j * n, one = everywhere(1);
     vector largest = magnitudes(column[j]), row = everywhere((T)j), found = row;
@@ -43,7 +43,7 @@ INLINE void choose_pivots(int64_t n, int64_t j, struct elimination *e)
 }
 
 /* Exchanges the rows of a step in some columns with n rows, `abreast` at a time; if `subtract`, multiples of the pivot's row are then subtracted from those below. */
-INLINE void exchange_abreast(int abreast, int64_t n, int64_t j, int64_t columns, bool subtract, const struct elimination *e, vector *x)
+GRD_INLINE void exchange_abreast(int abreast, int64_t n, int64_t j, int64_t columns, bool subtract, const struct elimination *e, vector *x)
 {
     const vector *multipliers = e->a + j * n;
     for (; columns >= abreast; columns -= abreast, x += abreast * n) {
@@ -73,7 +73,7 @@ INLINE void exchange_abreast(int abreast, int64_t n, int64_t j, int64_t columns,
     }
 }
 
-INLINE void exchange_all(int64_t n, int64_t j, int64_t columns, bool subtract, const struct elimination *e, vector *x)
+GRD_INLINE void exchange_all(int64_t n, int64_t j, int64_t columns, bool subtract, const struct elimination *e, vector *x)
 {
     const int64_t most = columns / ABREAST * ABREAST;
     exchange_abreast(ABREAST, n, j, most, subtract, e, x);
@@ -109,20 +109,20 @@ static NOT_INLINE void take_step(int64_t n, int64_t j, bool with_l, struct elimi
         eliminate_columns(n, j, n - j - 1, e, column + n);
 }
 
-INLINE void begin_elimination(const struct grd_small_elimination *s, const int32_t *place, struct elimination *ret_e)
+GRD_INLINE void begin_elimination(const struct grd_small_elimination *s, const int32_t *place, struct elimination *ret_e)
 {
     read_lanes(s->n * s->n, s->count, place, s->a, ret_e->a);
     ret_e->info = everywhere(0);
 }
 
-INLINE void write_infos(const struct grd_small_elimination *s, const struct elimination *e)
+GRD_INLINE void write_infos(const struct grd_small_elimination *s, const struct elimination *e)
 {
     for (int64_t l = 0; l < s->count; l++)
         s->ret_info[l] = (int32_t)e->info[l];
 }
 
 /* Solves L Y = B for right sides that are 0 above row `first`. */
-INLINE void solve_lower(int abreast, int64_t n, int64_t first, const vector *lu, vector *x)
+GRD_INLINE void solve_lower(int abreast, int64_t n, int64_t first, const vector *lu, vector *x)
 {
     for (int64_t i = first + 1; i < n; i++) {
         vector rest[ABREAST];
@@ -133,7 +133,7 @@ INLINE void solve_lower(int abreast, int64_t n, int64_t first, const vector *lu,
 }
 
 /* Solves U X = Y. `reciprocals` of the diagonal of U take less time than quotients; NULL for those. */
-INLINE void solve_upper(int abreast, int64_t n, const vector *lu, const vector *reciprocals, vector *x)
+GRD_INLINE void solve_upper(int abreast, int64_t n, const vector *lu, const vector *reciprocals, vector *x)
 {
     for (int64_t i = n - 1; i >= 0; i--) {
         vector rest[ABREAST];
@@ -198,8 +198,8 @@ static void solve_group(const struct grd_small_elimination *s, const int32_t *pl
 }
 
 /* Writes some columns of U^-1 L^-1, of which column c is that of the inverse which is the row of A that came to place c. */
-INLINE void write_inverse_columns(int abreast, int64_t first, const struct grd_small_elimination *s, const struct elimination *e,
-                                  const vector *rows, const vector *reciprocals)
+GRD_INLINE void write_inverse_columns(int abreast, int64_t first, const struct grd_small_elimination *s, const struct elimination *e,
+                                      const vector *rows, const vector *reciprocals)
 {
     const int64_t n = s->n;
     vector x[ABREAST * SIDE];
@@ -239,8 +239,8 @@ static void invert_group(const struct grd_small_elimination *s, const int32_t *p
 }
 
 /* Computes the groups of all matrices; `size`: of the result of one. */
-INLINE void compute_groups(const struct grd_small_elimination *s, int64_t size,
-                           void (*compute)(const struct grd_small_elimination *s, const int32_t *place))
+GRD_INLINE void compute_groups(const struct grd_small_elimination *s, int64_t size,
+                               void (*compute)(const struct grd_small_elimination *s, const int32_t *place))
 {
     struct grd_small_elimination group = *s;
     int32_t turned[SIZE];

@@ -18,50 +18,50 @@ enum { COLUMN_LANES = 8 };
 /* ---- Numbers and columns -------------------------------------------------------------------------------------------------------------- */
 
 #if GRD_IS_COMPLEX
-INLINE C conjugate(C x)
+GRD_INLINE C conjugate(C x)
 {
     return number(x.re, -x.im);
 }
 
-INLINE R real_part(C x)
+GRD_INLINE R real_part(C x)
 {
     return x.re;
 }
 
-INLINE R imaginary_part(C x)
+GRD_INLINE R imaginary_part(C x)
 {
     return x.im;
 }
 
-INLINE C scaled(C x, R factor)
+GRD_INLINE C scaled(C x, R factor)
 {
     return number(x.re * factor, x.im * factor);
 }
 #else
 typedef T R;
 
-INLINE C conjugate(C x)
+GRD_INLINE C conjugate(C x)
 {
     return x;
 }
 
-INLINE R real_part(C x)
+GRD_INLINE R real_part(C x)
 {
     return x;
 }
 
-INLINE R imaginary_part(C x)
+GRD_INLINE R imaginary_part(C x)
 {
     (void)x;
     return 0;
 }
 
-INLINE C scaled(C x, R factor)
+GRD_INLINE C scaled(C x, R factor)
 {
     return x * factor;
 }
 
-INLINE C number(R re, R im)
+GRD_INLINE C number(R re, R im)
 {
     (void)im;
     return re;
@@ -69,14 +69,14 @@ INLINE C number(R re, R im)
 #endif
 
 /* Subtracts factor * x. */
-INLINE void subtract_multiple(int64_t n, C factor, const T *restrict x, T *restrict a)
+GRD_INLINE void subtract_multiple(int64_t n, C factor, const T *restrict x, T *restrict a)
 {
     for (int64_t i = 0; i < n; i++)
         a[i] = difference(a[i], product(factor, x[i]));
 }
 
 /* The sum of conj(x[i]) * y[i]. */
-INLINE C inner_product(int64_t n, const T *x, const T *y)
+GRD_INLINE C inner_product(int64_t n, const T *x, const T *y)
 {
     C lanes[COLUMN_LANES] = {0};
     int64_t i = 0;

@@ -25,7 +25,7 @@ static NOT_INLINE void write_lanes(int64_t size, int64_t count, const int32_t *p
 }
 
 /* Writes them one after the other. */
-INLINE void write_group(int64_t size, int64_t count, const int32_t *place, T *first, const vector *lanes_of_elements)
+GRD_INLINE void write_group(int64_t size, int64_t count, const int32_t *place, T *first, const vector *lanes_of_elements)
 {
     T *to[LANES];
     lanes_to_wide(LANES, first, size, to);

@@ -43,8 +43,8 @@ static struct run next_run(const struct grd_nll *x, int64_t begin, int64_t end, 
     return (struct run){begin, n, sample * x->classes * x->positions + position, 1, x->positions};
 }
 
-INLINE void add_run(const struct grd_nll *x, const struct run *run, const T *in, const T *weight, T *losses, bool weighted,
-                    double *loss_sums, double *weight_sums)
+GRD_INLINE void add_run(const struct grd_nll *x, const struct run *run, const T *in, const T *weight, T *losses, bool weighted,
+                        double *loss_sums, double *weight_sums)
 {
     const int64_t *target = x->target + run->first;
     for (int64_t i = 0; i < run->n; i++) {

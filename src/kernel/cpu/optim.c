@@ -47,8 +47,8 @@ static void lerp_squares(int64_t n, T *restrict squares, const T *restrict g, do
         squares[i] = added(part * g[i], g[i], squares[i] * kept);
 }
 
-/* The larger of two; NaN wins. */
-static inline T larger(T x, T y)
+/* Returns the larger number, or NaN if x is NaN. */
+static inline T larger_or_nan(T x, T y)
 {
     return ((x > y) | (x != x)) != 0 ? x : y;
 }
@@ -95,7 +95,7 @@ static void adam(int64_t n, T *restrict p, T *restrict g, T *const *s, const voi
     lerp(n, mean, g, 1 - x->beta1);
     lerp_squares(n, squares, g, x->beta2);
     for (int64_t i = 0; largest != NULL && i < n; i++)
-        largest[i] = larger(largest[i], squares[i]);
+        largest[i] = larger_or_nan(largest[i], squares[i]);
     const T *restrict spread = largest != NULL ? largest : squares;
     for (int64_t i = 0; i < n; i++)
         p[i] += back * mean[i] / (sqrt(spread[i]) / correction + eps);
@@ -135,7 +135,7 @@ static void adamax(int64_t n, T *restrict p, T *restrict g, T *const *s, const v
     T *restrict mean = s[0], *restrict largest = s[1];
     lerp(n, mean, g, 1 - x->beta1);
     for (int64_t i = 0; i < n; i++) {
-        largest[i] = larger(largest[i] * kept, fabs(g[i]) + eps);
+        largest[i] = larger_or_nan(largest[i] * kept, fabs(g[i]) + eps);
         p[i] += back * mean[i] / largest[i];
     }
 }

@@ -18,7 +18,7 @@ typedef uint8_t W;
 #endif
 
 /* An unsigned integer of the same order as x. */
-INLINE W key_of(T x)
+GRD_INLINE W key_of(T x)
 {
 #if GRD_IS_FLOAT
 #if GRD_TAG == GRD_TAG_float64
@@ -40,7 +40,7 @@ INLINE W key_of(T x)
 #endif
 }
 
-INLINE bool is_nan(C x)
+GRD_INLINE bool is_nan(C x)
 {
 #if GRD_IS_FLOAT
     return x != x;
@@ -50,7 +50,7 @@ INLINE bool is_nan(C x)
 #endif
 }
 
-INLINE int bits_of(uint64_t x)
+GRD_INLINE int bits_of(uint64_t x)
 {
     return x > 0 ? 64 - __builtin_clzll(x) : 0;
 }
@@ -71,12 +71,12 @@ enum {
 /* ---- Sorted lines --------------------------------------------------------------------------------------------------------------------- */
 
 /* Elements by the key that the order of the block is ascending or descending in. */
-INLINE W key_at(const struct grd_rank_block *b, int64_t i)
+GRD_INLINE W key_at(const struct grd_rank_block *b, int64_t i)
 {
     return (W)(key_of(((const T *)b->in)[i]) ^ (b->flipped ? (W) ~(W)0 : 0));
 }
 
-INLINE struct grd_ranked ranked(const struct grd_rank_block *b, int64_t i)
+GRD_INLINE struct grd_ranked ranked(const struct grd_rank_block *b, int64_t i)
 {
     return (struct grd_ranked){key_at(b, i), i};
 }
@@ -86,7 +86,7 @@ struct range {
     W least, most;
 };
 
-INLINE struct range range_of(const struct grd_rank_block *b, int64_t first, int64_t n)
+GRD_INLINE struct range range_of(const struct grd_rank_block *b, int64_t first, int64_t n)
 {
     const T *in = (const T *)b->in + first;
     const W flip = b->flipped ? (W) ~(W)0 : 0;
@@ -100,7 +100,7 @@ INLINE struct range range_of(const struct grd_rank_block *b, int64_t first, int6
 }
 
 /* True if one of n elements has a key above the bound. */
-INLINE bool has_larger(const struct grd_rank_block *b, int64_t first, int64_t n, W bound)
+GRD_INLINE bool has_larger(const struct grd_rank_block *b, int64_t first, int64_t n, W bound)
 {
     const T *in = (const T *)b->in + first;
     const W flip = b->flipped ? (W) ~(W)0 : 0;
@@ -133,7 +133,7 @@ static void largest_by_heap(const struct grd_rank_block *b)
 /* ---- One element of the order ------------------------------------------------------------------------------------------------------------- */
 
 /* Moves the keys that have a certain digit to the front of a list of n, and returns how many they are. */
-INLINE int64_t keep_digit(W *keys, int64_t n, W least, int shift, W digit)
+GRD_INLINE int64_t keep_digit(W *keys, int64_t n, W least, int shift, W digit)
 {
     int64_t kept = 0;
     for (int64_t i = 0; i < n; i++) {
@@ -268,7 +268,8 @@ static struct sorted_words sorted_words(const struct grd_rank_block *b)
     return (struct sorted_words){words, place, r.least, place_bits, key_bits <= room};
 }
 
-/* Integers are computed from the words if those hold whole keys: the line would be read at random places. */
+/* Stable sort. If the sorted words hold all bits of the keys, integers are computed from the words, since loads from the line would be at random
+ * places. */
 static void sort_stably(const struct grd_rank_block *b)
 {
     const struct sorted_words sorted = sorted_words(b);
@@ -315,8 +316,8 @@ static bool sort_alike(const struct grd_rank_block *b, uint64_t *words, int64_t 
     return true;
 }
 
-/* Sorts a line whose elements all differ: there is but one order, in which every algorithm leaves them. Returns false, with nothing written, if it finds two that
- * are equal, or many that are alike. The keys are sorted by so many of their highest bits that random ones rarely agree in these. */
+/* Sorts a line of distinct elements, which has one order whatever the algorithm. Returns false, with nothing written, if it finds two equal
+ * elements, or many that agree in the bits it sorts by: the highest bits of the keys, as many as random keys rarely agree in. */
 static bool sort_different(const struct grd_rank_block *descending)
 {
     struct grd_rank_block ascending = *descending, *const b = &ascending;
@@ -390,7 +391,7 @@ static void rank(const struct grd_rank_block *b)
     }
 }
 
-/* By one digit of the keys after the other, from the lowest on. */
+/* Radix sort, from the least significant digit of the keys on. Returns `sorted` or `other`, whichever holds the result. */
 static T *sort_by_bits(int64_t n, const T *from, T *sorted, T *other, W least, int low, int high)
 {
     const int most_width = n < MANY ? FEW_DIGIT_BITS : DIGIT_BITS, digits = (high - low + most_width - 1) / most_width;
@@ -431,7 +432,7 @@ static bool insert(int64_t n, T *x)
     return true;
 }
 
-/* By so many of the highest bits that random keys rarely agree in them; by all where keys do. */
+/* Sorts by the highest bits of the keys, as many as random keys rarely agree in; if two keys agree in these, sorts by all bits. */
 static const void *sort(int64_t n, const void *in, void *to, void *spare)
 {
     const struct range r = range_of(&(struct grd_rank_block){.in = in}, 0, n);
@@ -449,14 +450,14 @@ static const void *sort(int64_t n, const void *in, void *to, void *spare)
 /* ---- Running extremes --------------------------------------------------------------------------------------------------------------------- */
 
 /* True if x takes the place of the extreme so far. */
-INLINE bool replaces(T x, T best, bool smallest)
+GRD_INLINE bool replaces(T x, T best, bool smallest)
 {
     const C new = load(x), old = load(best);
     return (smallest ? new <= old : new >= old) || is_nan(new);
 }
 
 /* A branch, since an extreme is rarely replaced and otherwise nothing waits for the step before. */
-INLINE void extremes_of_line(const struct grd_extremes_block *b, bool smallest)
+GRD_INLINE void extremes_of_line(const struct grd_extremes_block *b, bool smallest)
 {
     const T *in = b->in;
     T *values = b->values, best = in[0];
@@ -471,7 +472,7 @@ INLINE void extremes_of_line(const struct grd_extremes_block *b, bool smallest)
 }
 
 /* The carry from row to row is the result's last row. */
-INLINE void extremes_of_columns(const struct grd_extremes_block *b, bool smallest)
+GRD_INLINE void extremes_of_columns(const struct grd_extremes_block *b, bool smallest)
 {
     for (int64_t i = 0; i < b->n; i++) {
         const int64_t row = i * b->step, last = i > 0 ? row - b->step : row;

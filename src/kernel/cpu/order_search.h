@@ -5,7 +5,7 @@
 enum { LANES = 8, PIECE = 512, COUNTED = 64 };
 
 /* True if `number` comes before the place that is searched. `nan`, a constant: the wanted one may be NaN. */
-INLINE bool passes(C number, C wanted, bool right, bool nan)
+GRD_INLINE bool passes(C number, C wanted, bool right, bool nan)
 {
     const bool does = right ? number <= wanted : number < wanted;
     return nan ? (int)does | ((int)is_nan(wanted) & ((int)right | (int)!is_nan(number))) : does;
@@ -13,7 +13,7 @@ INLINE bool passes(C number, C wanted, bool right, bool nan)
 
 /* The places of several wanted ones at once: all searches take equally many steps, so that they wait for memory together. No branches: which way a search goes
  * cannot be guessed. */
-INLINE void search_lanes(const T *sorted, const int64_t *order, int64_t n, const C *wanted, bool right, bool nan, int64_t *at)
+GRD_INLINE void search_lanes(const T *sorted, const int64_t *order, int64_t n, const C *wanted, bool right, bool nan, int64_t *at)
 {
     for (int64_t rest = n; rest > 0; rest /= 2) { /* of the numbers that come after those known to pass */
         const int64_t half = (rest + 1) / 2;
@@ -27,7 +27,7 @@ INLINE void search_lanes(const T *sorted, const int64_t *order, int64_t n, const
 }
 
 /* Lanes that are too many search for 0. */
-INLINE void search_all(const struct grd_search_block *b, const int64_t *order, bool right)
+GRD_INLINE void search_all(const struct grd_search_block *b, const int64_t *order, bool right)
 {
     for (int64_t first = 0; first < b->count; first += LANES) {
         const int64_t lanes = at_most(b->count - first, LANES);
@@ -58,7 +58,7 @@ INLINE void search_all(const struct grd_search_block *b, const int64_t *order, b
 
 /* The place of each wanted one is the number of numbers before it: a few of them are compared in less time than a search takes. NaN, as a wanted one, is not
  * below any number, and NaN among the numbers, the last of them, is not before any other. */
-INLINE void count_all(const struct grd_search_block *b, bool right)
+GRD_INLINE void count_all(const struct grd_search_block *b, bool right)
 {
     const T *numbers = b->sorted;
     int64_t n = b->n;
@@ -85,7 +85,7 @@ INLINE void count_all(const struct grd_search_block *b, bool right)
     }
 }
 
-INLINE bool is_ascending(int64_t n, const T *numbers)
+GRD_INLINE bool is_ascending(int64_t n, const T *numbers)
 {
     for (int64_t k = 1; k < n; k++)
         if (!(load(numbers[k - 1]) <= load(numbers[k]) || is_nan(load(numbers[k]))))

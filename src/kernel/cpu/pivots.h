@@ -5,13 +5,13 @@
 #include "kernel/cpu/matrix.h"
 
 /* The size by which a pivot is chosen, as in LAPACK. */
-INLINE R size_of(C x)
+GRD_INLINE R size_of(C x)
 {
     return GRD_IS_COMPLEX ? fabs(real_part(x)) + fabs(imaginary_part(x)) : fabs(real_part(x));
 }
 
 /* Exchanges n elements, `step` apart from one another. */
-INLINE void exchange(int64_t n, int64_t step, T *x, T *y)
+GRD_INLINE void exchange(int64_t n, int64_t step, T *x, T *y)
 {
     for (int64_t i = 0; i < n * step; i += step) {
         const T kept = x[i];
@@ -21,7 +21,7 @@ INLINE void exchange(int64_t n, int64_t step, T *x, T *y)
 }
 
 /* The place of the largest element of at least one, the first of equal ones. */
-INLINE int64_t largest_of(int64_t n, const T *x)
+GRD_INLINE int64_t largest_of(int64_t n, const T *x)
 {
     int64_t at = 0;
     R largest = size_of(x[0]);

@@ -21,8 +21,8 @@ typedef P place_vector __attribute__((vector_size(VECTOR_BYTES)));
 
 /* ---- Vectors ------------------------------------------------------------------------------------------------------------------------- */
 
-/* Lanes `stride` apart, of which the first n are used; reads beyond them within the slack of a line. */
-INLINE vector load_apart(const T *at, int64_t n, int64_t stride)
+/* Loads elements with a stride, of which the first n are used; what is read after them lies within the margin of a line. */
+GRD_INLINE vector load_strided(const T *at, int64_t n, int64_t stride)
 {
     if (stride == 1)
         return load_vector(at);
@@ -34,7 +34,7 @@ INLINE vector load_apart(const T *at, int64_t n, int64_t stride)
     return v;
 }
 
-INLINE void store_first(T *at, vector v, int64_t n)
+GRD_INLINE void store_first(T *at, vector v, int64_t n)
 {
     if (n == LANES)
         store_vector(at, v);
@@ -42,13 +42,13 @@ INLINE void store_first(T *at, vector v, int64_t n)
         store_lanes(at, first_lanes(n), v);
 }
 
-INLINE vector vector_of(C x)
+GRD_INLINE vector vector_of(C x)
 {
     return (vector){0} + x;
 }
 
 /* Integers wrap: lanes that are not used hold anything. */
-INLINE vector plus(vector a, vector b)
+GRD_INLINE vector plus(vector a, vector b)
 {
 #if GRD_IS_FLOAT
     return a + b;
@@ -58,12 +58,12 @@ INLINE vector plus(vector a, vector b)
 #endif
 }
 
-INLINE place_vector places_of(P x)
+GRD_INLINE place_vector places_of(P x)
 {
     return (place_vector){0} + x;
 }
 
-INLINE place_vector choose(place_vector mask, place_vector yes, place_vector no)
+GRD_INLINE place_vector choose(place_vector mask, place_vector yes, place_vector no)
 {
     return (mask & yes) | (~mask & no);
 }
@@ -147,15 +147,15 @@ static inline struct row row_of(const int64_t *sizes, int64_t i)
     return (struct row){i / rows, i % rows / sizes[1], i % sizes[1]};
 }
 
-/* Rows of an output next to each other whose windows lie alike, and the lines that they become. Steps are for depth and height. */
+/* Consecutive rows of an output whose windows have the same shape and cut, and the lines of input that they become. Steps are for depth and height. */
 struct batch {
     int64_t n;                /* lines */
     const T *from;            /* of the first */
     int64_t rows[2], step[2]; /* of a line */
     int64_t place, place_step[2];
-    int64_t next, next_place; /* from line to line */
-    int64_t count;            /* rows that an average over a line counts */
-    int64_t length, apart;    /* of a line; from line to line in memory, margins between */
+    int64_t next, next_place;  /* from line to line */
+    int64_t count;             /* rows that an average over a line counts */
+    int64_t length, line_step; /* of a line; from the start of a line to that of the next, with margins between */
     T *line;
     P *places; /* of the first element in the row that each element of a line is from */
 };
@@ -170,7 +170,7 @@ static inline C least(void)
 }
 
 /* NaN is larger than what is not. */
-INLINE place_vector is_larger(vector v, vector best)
+GRD_INLINE place_vector is_larger(vector v, vector best)
 {
 #if GRD_IS_FLOAT
     return (v > best) | (v != v);
@@ -179,8 +179,8 @@ INLINE place_vector is_larger(vector v, vector best)
 #endif
 }
 
-/* For elements that do not come in the order of their places: of equal ones the first is larger, of several NaN the last. */
-INLINE place_vector is_larger_at(vector v, place_vector here, vector best, place_vector found)
+/* Compares elements that are not visited in the order of their places: of equal elements the first wins, of several NaN the last. */
+GRD_INLINE place_vector is_larger_at(vector v, place_vector here, vector best, place_vector found)
 {
     const place_vector equal = (v == best) & (here < found);
 #if GRD_IS_FLOAT
@@ -190,12 +190,12 @@ INLINE place_vector is_larger_at(vector v, place_vector here, vector best, place
 #endif
 }
 
-INLINE void join_elements(const struct batch *x, enum kind kind, int64_t slot, int64_t i, int64_t n)
+GRD_INLINE void join_elements(const struct batch *x, enum kind kind, int64_t slot, int64_t i, int64_t n)
 {
     const lane_mask some = first_lanes(n);
     vector value = vector_of(kind == SUM ? 0 : least());
     const T *from = x->from + slot * x->next + i;
-    const int64_t place = x->place + slot * x->next_place, to = slot * x->apart + i;
+    const int64_t place = x->place + slot * x->next_place, to = slot * x->line_step + i;
     place_vector found = places_of((P)place);
     for (int64_t d = 0; d < x->rows[0]; d++)
         for (int64_t h = 0; h < x->rows[1]; h++) {
@@ -211,7 +211,7 @@ INLINE void join_elements(const struct batch *x, enum kind kind, int64_t slot, i
         store_first((T *)(x->places + to), (vector)found, n);
 }
 
-INLINE void join_rows(const struct batch *x, enum kind kind)
+GRD_INLINE void join_rows(const struct batch *x, enum kind kind)
 {
     for (int64_t slot = 0; slot < x->n; slot++) {
         int64_t i = 0;
@@ -234,24 +234,24 @@ struct span {
     int64_t *indices, place, lane_place; /* of the first element for lane 0; from lane to lane */
 };
 
-INLINE void write_indices(int64_t *to, const P *apart, int64_t n, int64_t place, int64_t lane_place)
+GRD_INLINE void write_indices(int64_t *to, const P *offsets, int64_t n, int64_t place, int64_t lane_place)
 {
     LANEWISE
     for (int64_t i = 0; i < n; i++)
-        to[i] = place + i * lane_place + apart[i];
+        to[i] = place + i * lane_place + offsets[i];
 }
 
-INLINE void take_lanes(const struct span *s, enum kind kind, int64_t stride, int64_t i, int64_t n)
+GRD_INLINE void take_lanes(const struct span *s, enum kind kind, int64_t stride, int64_t i, int64_t n)
 {
     const T *at = s->from + i * stride;
     const P *places = s->places + i * stride;
-    vector value = load_apart(at, n, stride);
-    place_vector found = kind == INDEXED ? (place_vector)load_apart((const T *)places, n, stride) : places_of(0);
+    vector value = load_strided(at, n, stride);
+    place_vector found = kind == INDEXED ? (place_vector)load_strided((const T *)places, n, stride) : places_of(0);
     for (int64_t k = 1; k < s->taps; k++) {
-        const vector v = load_apart(at + k * s->step, n, stride);
+        const vector v = load_strided(at + k * s->step, n, stride);
         place_vector larger = is_larger(v, value);
         if (kind == INDEXED) {
-            const place_vector here = (place_vector)load_apart((const T *)(places + k * s->step), n, stride) + (P)(k * s->place_step);
+            const place_vector here = (place_vector)load_strided((const T *)(places + k * s->step), n, stride) + (P)(k * s->place_step);
             larger = is_larger_at(v, here, value, found);
             found = choose(larger, here, found);
         }
@@ -259,13 +259,13 @@ INLINE void take_lanes(const struct span *s, enum kind kind, int64_t stride, int
     }
     store_first(s->out + i, kind == SUM && s->count != 1 ? value / vector_of(s->count) : value, n);
     if (kind == INDEXED) {
-        P apart[LANES];
-        memcpy(apart, &found, sizeof apart);
-        write_indices(s->indices + i, apart, n, s->place + i * s->lane_place, s->lane_place);
+        P offsets[LANES];
+        memcpy(offsets, &found, sizeof offsets);
+        write_indices(s->indices + i, offsets, n, s->place + i * s->lane_place, s->lane_place);
     }
 }
 
-INLINE void take_apart(const struct span *s, enum kind kind, int64_t stride)
+GRD_INLINE void take_strided(const struct span *s, enum kind kind, int64_t stride)
 {
     int64_t i = 0;
     for (; i + LANES <= s->n; i += LANES)
@@ -274,14 +274,14 @@ INLINE void take_apart(const struct span *s, enum kind kind, int64_t stride)
         take_lanes(s, kind, stride, i, s->n - i);
 }
 
-INLINE void take_span(const struct span *s, enum kind kind, int64_t stride)
+GRD_INLINE void take_span(const struct span *s, enum kind kind, int64_t stride)
 {
     if (stride == 1)
-        take_apart(s, kind, 1);
+        take_strided(s, kind, 1);
     else if (stride == 2)
-        take_apart(s, kind, 2);
+        take_strided(s, kind, 2);
     else
-        take_apart(s, kind, stride);
+        take_strided(s, kind, stride);
 }
 
 /* ---- Rows of an output --------------------------------------------------------------------------------------------------------------- */
@@ -332,13 +332,13 @@ static void leave_empty(const struct span *s, int64_t place)
 }
 
 /* Windows [o, o + n) of a row: more than one lack no element. */
-INLINE void take_windows(const struct job *job, int64_t slot, int64_t row, int64_t o, int64_t n, enum kind kind)
+GRD_INLINE void take_windows(const struct job *job, int64_t slot, int64_t row, int64_t o, int64_t n, enum kind kind)
 {
     const struct grd_pool *x = job->pool;
     const struct batch *b = &job->batch;
     const bool inner = o >= job->low[2] && o < job->high[2];
     const struct range r = inner ? (struct range){o * x->stride[2] - x->padding[2], x->kernel[2], x->kernel[2]} : range_of(x, 2, o);
-    const int64_t channels = x->channels, at = (row * x->out[2] + o) * channels, first = slot * b->apart + r.first * channels;
+    const int64_t channels = x->channels, at = (row * x->out[2] + o) * channels, first = slot * b->line_step + r.first * channels;
     struct span s = {.n = n * channels,
                      .taps = r.n,
                      .step = x->dilation[2] * channels,
@@ -356,7 +356,7 @@ INLINE void take_windows(const struct job *job, int64_t slot, int64_t row, int64
         take_span(&s, kind, n > 1 ? x->stride[2] : 1);
 }
 
-INLINE void take_row(const struct job *job, int64_t slot, int64_t row, enum kind kind)
+GRD_INLINE void take_row(const struct job *job, int64_t slot, int64_t row, enum kind kind)
 {
     const struct grd_pool *x = job->pool;
     for (int64_t o = 0; o < x->out[2];) {
@@ -374,12 +374,13 @@ static void open_job(struct job *job, T *memory)
         find_complete(x, axis, &job->low[axis], &job->high[axis]);
     job->batch.length = x->in[2] * x->channels;
     job->tiled = x->channels == 1 && job->low[2] == 0 && job->high[2] == x->out[2] && x->in[2] == x->out[2] * x->stride[2];
-    job->batch.apart = job->batch.length + (job->tiled ? 0 : 2 * MARGIN);
+    job->batch.line_step = job->batch.length + (job->tiled ? 0 : 2 * MARGIN);
     job->batch.line = memory + MARGIN;
-    job->batch.places = (P *)memory + x->lines * job->batch.apart + 4 * MARGIN;
+    job->batch.places = (P *)memory + x->lines * job->batch.line_step + 4 * MARGIN;
 }
 
-/* With margins that change nothing all windows of a row are alike, where an average counts the margins. */
+/* Fills the margins of the lines with the identity, so that windows at the ends of a row are computed like all others. Averages allow that only if
+ * padding is counted. */
 static void fill_margins(struct job *job, T *memory, enum kind kind)
 {
     const struct grd_pool *x = job->pool;
@@ -387,13 +388,13 @@ static void fill_margins(struct job *job, T *memory, enum kind kind)
     const bool counted = kind == LARGEST || x->divisor != 0 || (x->include_pad && beyond <= x->padding[2]);
     if (x->kernel[2] == 0 || x->channels > 1 || job->tiled || !counted || x->padding[2] > MARGIN || beyond > MARGIN)
         return;
-    for (int64_t i = 0; i < x->lines * job->batch.apart; i++)
+    for (int64_t i = 0; i < x->lines * job->batch.line_step; i++)
         memory[i] = kind == SUM ? 0 : least();
     job->low[2] = 0;
     job->high[2] = x->out[2];
 }
 
-INLINE void take_rows(struct job *job, T *memory, int64_t begin, int64_t end, enum kind kind)
+GRD_INLINE void take_rows(struct job *job, T *memory, int64_t begin, int64_t end, enum kind kind)
 {
     const struct grd_pool *x = job->pool;
     open_job(job, memory);
@@ -450,7 +451,7 @@ struct gradient {
     const T *grad;
     T *out;
     const T *counts;   /* of each window: its elements along the row, a factor of what an average is divided by */
-    int64_t low, high; /* elements whose windows all lie in the row or its margins, a whole number of strides */
+    int64_t low, high; /* elements whose windows all lie in the row or its margins; high - low is a multiple of the stride */
 };
 
 static void add_shares(T *line, const T *grad, const T *counts, C rows, int64_t n)
@@ -486,7 +487,7 @@ static int64_t rows_alike(const struct grd_pool *x, int64_t h)
 }
 
 /* Sums of `taps` vectors, `step` elements apart. */
-INLINE vector sum_of(const T *at, int64_t taps, int64_t step)
+GRD_INLINE vector sum_of(const T *at, int64_t taps, int64_t step)
 {
     vector sum = vector_of(0);
     for (int64_t k = 0; k < taps; k++)
@@ -509,7 +510,7 @@ static int64_t taps_of(const struct grd_pool *x, int64_t phase)
     return phase < x->kernel[2] ? (x->kernel[2] - 1 - phase) / x->stride[2] + 1 : 0;
 }
 
-/* Two elements for each window: the even ones, and the odd ones. */
+/* take_strides for a stride of 2: a vector of the even elements and one of the odd ones at a time. */
 static void take_pairs(const struct grd_pool *x, const T *at, int64_t n, T *out)
 {
     for (int64_t i = 0; i < n; i += LANES) {
@@ -521,7 +522,7 @@ static void take_pairs(const struct grd_pool *x, const T *at, int64_t n, T *out)
     }
 }
 
-/* As many elements for each window as the stride says. */
+/* Writes `stride` elements for each of n windows: element i * stride + phase is the sum of the gradients of the windows that cover it. */
 static void take_strides(const struct grd_pool *x, const T *at, int64_t n, T *out)
 {
     const int64_t stride = x->stride[2];
@@ -575,7 +576,7 @@ static void spread_rows(const struct gradient *g, const T *line, T *out, int64_t
 }
 
 /* Windows in the margin, where there is room for them, give nothing. */
-static void find_inner(struct gradient *g, T *lines, int64_t apart)
+static void find_inner(struct gradient *g, T *lines, int64_t line_step)
 {
     const struct grd_pool *x = g->pool;
     const int64_t stride = x->stride[2], padding = x->padding[2], in = x->in[2] + padding;
@@ -583,7 +584,7 @@ static void find_inner(struct gradient *g, T *lines, int64_t apart)
         return;
     const int64_t before = (x->kernel[2] - 1) / stride, windows = in / stride;
     const bool roomy = before * x->channels <= MARGIN && (windows - x->out[2]) * x->channels <= MARGIN;
-    for (int64_t i = -MARGIN; i < x->lines * apart - MARGIN; i++)
+    for (int64_t i = -MARGIN; i < x->lines * line_step - MARGIN; i++)
         lines[i] = 0;
     g->low = (roomy || before * stride < padding ? (padding + stride - 1) / stride : before) * stride - padding;
     g->high = (roomy ? windows : at_most(x->out[2], windows)) * stride - padding;
@@ -591,23 +592,23 @@ static void find_inner(struct gradient *g, T *lines, int64_t apart)
 
 static void average_backward(const struct grd_pool *x, int64_t begin, int64_t end, const void *grad, void *grad_in, void *memory)
 {
-    const int64_t width = x->in[2] * x->channels, apart = x->out[2] * x->channels + GRD_POOL_SLACK / (int64_t)sizeof(T);
-    T *const counts = memory, *const lines = counts + apart + MARGIN;
+    const int64_t width = x->in[2] * x->channels, line_step = x->out[2] * x->channels + GRD_POOL_SLACK / (int64_t)sizeof(T);
+    T *const counts = memory, *const lines = counts + line_step + MARGIN;
     struct gradient g = {.pool = x, .grad = grad, .out = grad_in, .counts = counts};
-    for (int64_t i = 0; i < apart && x->out[2] > 0; i++) {
+    for (int64_t i = 0; i < line_step && x->out[2] > 0; i++) {
         const int64_t o = at_most(i / x->channels, x->out[2] - 1);
         counts[i] = (C)(x->divisor != 0 ? x->divisor : count_of(x, range_of(x, 2, o)));
     }
-    find_inner(&g, lines, apart);
+    find_inner(&g, lines, line_step);
     while (begin < end) {
         int64_t rows[GRD_POOL_LINES], n = 0;
         for (int64_t i = begin; i < end && n < x->lines; i += rows[n++]) {
             const struct row at = row_of(x->in, i);
-            join_shares(&g, &at, lines + n * apart);
+            join_shares(&g, &at, lines + n * line_step);
             rows[n] = at_most(rows_alike(x, at.h), end - i);
         }
         for (int64_t slot = 0; slot < n; begin += rows[slot++])
-            spread_rows(&g, lines + slot * apart, g.out + begin * width, rows[slot]);
+            spread_rows(&g, lines + slot * line_step, g.out + begin * width, rows[slot]);
     }
 }
 #endif

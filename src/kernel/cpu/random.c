@@ -30,7 +30,7 @@ static void words(struct grd_mt19937 *engine, int64_t n, uint32_t *ret_words)
 }
 
 /* Both products and their sum are exact. */
-INLINE double unit_double(const uint32_t *pair)
+GRD_INLINE double unit_double(const uint32_t *pair)
 {
     return (double)(int32_t)(pair[0] & 0x1fffff) * 0x1p-21 + (double)pair[1] * 0x1p-53;
 }
@@ -58,7 +58,7 @@ static void uniform_double(const struct grd_random_numbers *x, int64_t n, const 
 extern grd_loop_kernel *const GRD_PASTE3(grd_cast_row, float32, GRD_LEVEL)[];
 
 /* A value that rounding makes the upper bound becomes the lower one. */
-INLINE void uniform_half(const struct grd_random_numbers *x, int64_t n, const uint32_t *words, uint16_t *ret_values, grd_dtype dtype)
+GRD_INLINE void uniform_half(const struct grd_random_numbers *x, int64_t n, const uint32_t *words, uint16_t *ret_values, grd_dtype dtype)
 {
     static const int64_t strides[] = {sizeof(uint16_t), sizeof(float)};
     grd_loop_kernel *narrow = GRD_PASTE3(grd_cast_row, float32, GRD_LEVEL)[dtype];
@@ -153,13 +153,13 @@ static void long_integers(const struct grd_random_numbers *x, int64_t n, const u
  *
  * PyTorch's float code is the Cephes single-precision log, sin and cos with multiplications fused into the additions that follow them. */
 
-INLINE float bits_select(int32_t mask, float yes, float no)
+GRD_INLINE float bits_select(int32_t mask, float yes, float no)
 {
     return grd_float_from_bits(((uint32_t)mask & grd_float_bits(yes)) | (~(uint32_t)mask & grd_float_bits(no)));
 }
 
 /* Cephes logf for positive normal x: x = m 2^e with m in [sqrt(1/2), sqrt(2)), a polynomial in m - 1. */
-INLINE float log_cephes(float x)
+GRD_INLINE float log_cephes(float x)
 {
     uint32_t u = grd_float_bits(x);
     float e = (float)((int32_t)(u >> 23) - 0x7f) + 1;
@@ -184,7 +184,7 @@ INLINE float log_cephes(float x)
 }
 
 /* Cephes sincosf for 0 <= x < 8192: x = j pi/4 + r in three steps, polynomials for sin r and cos r, exchanged and signed by j. */
-INLINE void sincos_cephes(float x, float *ret_sin, float *ret_cos)
+GRD_INLINE void sincos_cephes(float x, float *ret_sin, float *ret_cos)
 {
     int32_t j = ((int32_t)(x * 1.27323954473516f) + 1) & ~1;
     float y = (float)j;
@@ -318,7 +318,7 @@ static void cumulate(int64_t n, const double *p, bool wide, double *ret_cumulate
 }
 
 /* The first class whose cumulated probability reaches u; without branches, which could not be foreseen. */
-INLINE int64_t find_class(int64_t classes, const double *cumulated, double u)
+GRD_INLINE int64_t find_class(int64_t classes, const double *cumulated, double u)
 {
     const double *first = cumulated;
     for (int64_t n = classes; n > 1; n -= n / 2)

@@ -14,7 +14,7 @@ typedef T A;
 #define NUMBER(scalar) ((A)(scalar).v.c.re)
 #endif
 
-INLINE void put_line(int64_t n, int64_t first, A start, A step, T *values, int64_t stride)
+GRD_INLINE void put_line(int64_t n, int64_t first, A start, A step, T *values, int64_t stride)
 {
     for (int64_t i = 0; i < n; i++)
         values[i * stride] = (T)(start + step * (A)(first + i));

@@ -25,7 +25,7 @@ typedef T S;
 typedef E S;
 #endif
 
-INLINE E value_of(S x)
+GRD_INLINE E value_of(S x)
 {
 #if GRD_IS_HALF
     return load(x);
@@ -44,15 +44,15 @@ typedef G map_function(E x, G center);
 typedef G combine_function(G a, G b);
 
 /* ---- Scalar bodies ------------------------------------------------------------------------------------------------------ */
-INLINE G add(G a, G b)
+GRD_INLINE G add(G a, G b)
 {
     return a + b;
 }
 
-INLINE G multiply(G a, G b)
+GRD_INLINE G multiply(G a, G b)
 {
 #if GRD_IS_COMPLEX
-    /* By parts: what C demands of products with infinite parts is asked of each by a call. */
+    /* Multiplies real and imaginary parts by hand: for * of complex numbers the compiler calls a function that mends products with infinite parts. */
     G result;
     __real__ result = __real__ a * __real__ b - __imag__ a * __imag__ b;
     __imag__ result = __real__ a * __imag__ b + __imag__ a * __real__ b;
@@ -62,38 +62,38 @@ INLINE G multiply(G a, G b)
 #endif
 }
 
-INLINE G itself(E x, G center)
+GRD_INLINE G itself(E x, G center)
 {
     (void)center;
     return (G)x;
 }
 
-INLINE G is_nonzero(E x, G center)
+GRD_INLINE G is_nonzero(E x, G center)
 {
     (void)center;
     return x != 0;
 }
 
 #if GRD_IS_COMPLEX
-INLINE G magnitude(E x, G center)
+GRD_INLINE G magnitude(E x, G center)
 {
     (void)center;
     return hypot(__real__ x, __imag__ x);
 }
 
-INLINE G squared_distance(E x, G center)
+GRD_INLINE G squared_distance(E x, G center)
 {
     double re = __real__ x - __real__ center, im = __imag__ x - __imag__ center;
     return re * re + im * im;
 }
 #elif GRD_IS_FLOAT
-INLINE G magnitude(E x, G center)
+GRD_INLINE G magnitude(E x, G center)
 {
     (void)center;
     return x < 0 ? -(G)x : (G)x;
 }
 
-INLINE G squared_distance(E x, G center)
+GRD_INLINE G squared_distance(E x, G center)
 {
     G d = (G)x - center;
     return d * d;
@@ -101,7 +101,7 @@ INLINE G squared_distance(E x, G center)
 #endif
 
 #if GRD_IS_FLOAT || GRD_IS_COMPLEX
-INLINE G squared(E x, G center)
+GRD_INLINE G squared(E x, G center)
 {
     (void)center;
     return squared_distance(x, 0);
@@ -109,7 +109,7 @@ INLINE G squared(E x, G center)
 #endif
 
 /* Asks for `count` elements that come FETCHED bytes later: the hardware fetches ahead within a page only. */
-INLINE void fetch(const S *x, int64_t count)
+GRD_INLINE void fetch(const S *x, int64_t count)
 {
     enum { FETCHED = 256 };
     for (int64_t i = 0; i < count * (int64_t)sizeof(S); i += LINE)
@@ -118,7 +118,7 @@ INLINE void fetch(const S *x, int64_t count)
 
 /* ---- Gathering: combine(map(x)) --------------------------------------------------------------------------------------------- */
 /* Written out by 64 bytes: a loop over these would leave lanes in memory, and wait for them. */
-INLINE void combine_lanes(int count, G *lanes, const G *others, combine_function *combine)
+GRD_INLINE void combine_lanes(int count, G *lanes, const G *others, combine_function *combine)
 {
     enum { TOGETHER = 64 / sizeof(G) };
     if (count < TOGETHER)
@@ -128,13 +128,13 @@ INLINE void combine_lanes(int count, G *lanes, const G *others, combine_function
             combine(lanes[first + l], others[first + l]);
 }
 
-INLINE void fold(G *lanes, int half, combine_function *combine)
+GRD_INLINE void fold(G *lanes, int half, combine_function *combine)
 {
     combine_lanes(half, lanes, lanes + half, combine);
 }
 
 /* `width` is a constant: every fold is a loop of fixed length, which is a few instructions. */
-INLINE G fold_all(G *lanes, int width, combine_function *combine)
+GRD_INLINE G fold_all(G *lanes, int width, combine_function *combine)
 {
     if (width > 16)
         fold(lanes, 16, combine);
@@ -147,7 +147,7 @@ INLINE G fold_all(G *lanes, int width, combine_function *combine)
 
 /* Lanes begin as identity and element, combined: a mere copy would be made in smaller pieces than are loaded next, which waits for it.
  * What is left of a line after whole blocks is taken from a last block that overlaps, with the identity where it does. */
-INLINE G gather_line(int64_t n, const S *x, G center, map_function *map, combine_function *combine, G identity)
+GRD_INLINE G gather_line(int64_t n, const S *x, G center, map_function *map, combine_function *combine, G identity)
 {
     int64_t i = 0;
     if (n < SHORT) {
@@ -191,7 +191,7 @@ INLINE G gather_line(int64_t n, const S *x, G center, map_function *map, combine
     return fold_all(total, SHORT, combine);
 }
 
-INLINE void gather_lines(const struct grd_reduce_block *b, map_function *map, combine_function *combine, G identity)
+GRD_INLINE void gather_lines(const struct grd_reduce_block *b, map_function *map, combine_function *combine, G identity)
 {
     G *gathered = b->gathered;
     const G *center = b->center;
@@ -201,16 +201,16 @@ INLINE void gather_lines(const struct grd_reduce_block *b, map_function *map, co
     }
 }
 
-/* Asks for the cache line at column j of each of the rows that come `rows` later: they lie apart, so the hardware does not. One line is asked for with each that is
- * used, since many requests at once would wait for each other. */
-INLINE void fetch_below(const struct grd_reduce_block *b, const char *row, int rows, int64_t j)
+/* Prefetches the cache line at column j of each of the `rows` rows after these: with large strides the hardware does not. One prefetch goes with
+ * each line that is read, since many at once would wait for each other. */
+GRD_INLINE void fetch_below(const struct grd_reduce_block *b, const char *row, int rows, int64_t j)
 {
     UNROLLED for (int r = rows; r < 2 * rows; r++) __builtin_prefetch(row + r * b->stride + j * (int64_t)sizeof(S));
 }
 
 /* Combines columns [j, j + count) of four rows into gathered[j..]. */
-INLINE void gather_four(const struct grd_reduce_block *b, const char *row, int64_t j, int64_t count, map_function *map,
-                        combine_function *combine, const G *center)
+GRD_INLINE void gather_four(const struct grd_reduce_block *b, const char *row, int64_t j, int64_t count, map_function *map,
+                            combine_function *combine, const G *center)
 {
     const S *x0 = (const S *)row + j, *x1 = (const S *)(row + b->stride) + j;
     const S *x2 = (const S *)(row + 2 * b->stride) + j, *x3 = (const S *)(row + 3 * b->stride) + j;
@@ -225,7 +225,7 @@ INLINE void gather_four(const struct grd_reduce_block *b, const char *row, int64
 }
 
 /* Combines the rows from `row` on, one at a time. */
-INLINE void gather_rows(const struct grd_reduce_block *b, int64_t row, map_function *map, combine_function *combine, const G *center)
+GRD_INLINE void gather_rows(const struct grd_reduce_block *b, int64_t row, map_function *map, combine_function *combine, const G *center)
 {
     G *restrict gathered = b->gathered;
     for (; row < b->n; row++) {
@@ -236,10 +236,10 @@ INLINE void gather_rows(const struct grd_reduce_block *b, int64_t row, map_funct
 }
 
 /* Note [Narrow rows]
- * Rows of few columns that lie one behind the other are taken many at a time as one row, which has the columns many times, and these are combined at the end. */
+ * Contiguous rows of few columns are reduced several at a time as one long row, in which each column occurs several times; its occurrences are combined at the end. */
 enum { WIDE_ROW = 256, NARROW = 16 };
 
-INLINE int64_t rows_in_wide(const struct grd_reduce_block *b)
+GRD_INLINE int64_t rows_in_long_row(const struct grd_reduce_block *b)
 {
     int64_t rows = 1;
     if (b->outputs < NARROW && b->stride == b->outputs * (int64_t)sizeof(S))
@@ -248,11 +248,12 @@ INLINE int64_t rows_in_wide(const struct grd_reduce_block *b)
     return rows;
 }
 
-/* Combines the rows of a narrow block, and returns one without rows; otherwise the block itself. What whole wide rows leave is a narrow block again. */
-INLINE struct grd_reduce_block gather_narrow(const struct grd_reduce_block *b, grd_reduce_kernel *columns, combine_function *combine,
-                                             G identity)
+/* Reduces a block of few outputs, taking several rows as one long row whose columns are folded at the end; returns a block without rows. Other
+ * blocks are returned unchanged. Rows that do not fill a long one are reduced as a block of few outputs again. */
+GRD_INLINE struct grd_reduce_block gather_narrow(const struct grd_reduce_block *b, grd_reduce_kernel *columns, combine_function *combine,
+                                                 G identity)
 {
-    const int64_t rows = rows_in_wide(b), all_columns = rows * b->outputs, wide = b->n / rows;
+    const int64_t rows = rows_in_long_row(b), all_columns = rows * b->outputs, long_rows = b->n / rows;
     struct grd_reduce_block rest = *b;
     G *const gathered = b->gathered, all[WIDE_ROW], centers[WIDE_ROW];
     if (rows < NARROW / 2)
@@ -262,7 +263,7 @@ INLINE struct grd_reduce_block gather_narrow(const struct grd_reduce_block *b, g
     for (int64_t j = 0; b->center != NULL && j < all_columns; j++)
         centers[j] = ((const G *)b->center)[j % b->outputs];
     columns(&(const struct grd_reduce_block){.outputs = all_columns,
-                                             .n = wide,
+                                             .n = long_rows,
                                              .stride = rows * b->stride,
                                              .in = b->in,
                                              .gathered = all,
@@ -272,15 +273,15 @@ INLINE struct grd_reduce_block gather_narrow(const struct grd_reduce_block *b, g
             all[j] = combine(all[j], all[j + half]);
     for (int64_t j = 0; j < b->outputs; j++)
         gathered[j] = combine(gathered[j], all[j]);
-    rest.n -= wide * rows;
-    rest.in += wide * rows * b->stride;
+    rest.n -= long_rows * rows;
+    rest.in += long_rows * rows * b->stride;
     if (rest.n > 0)
         columns(&rest);
     rest.n = 0;
     return rest;
 }
 
-INLINE void gather_columns(const struct grd_reduce_block *b, map_function *map, combine_function *combine, const G *center)
+GRD_INLINE void gather_columns(const struct grd_reduce_block *b, map_function *map, combine_function *combine, const G *center)
 {
     enum { ROWS = 4 };
     int64_t i = 0, cols = b->outputs;
@@ -307,27 +308,27 @@ static void nonzero_columns(const struct grd_reduce_block *b)
 /* Sums of floats: in float over at most FLOAT_STEPS elements of a lane, then on in double. Twice as many lanes fit the registers. */
 enum { FLOAT_LANES = 64, FLOAT_SHORT = LINE / sizeof(S), FLOAT_STEPS = 16 };
 
-INLINE E squared_if(E x, bool squares)
+GRD_INLINE E squared_if(E x, bool squares)
 {
     return squares ? x * x : x;
 }
 
 /* An element, or its square. */
-INLINE E term(S x, bool squares)
+GRD_INLINE E term(S x, bool squares)
 {
     return squared_if(value_of(x), squares);
 }
 
 #if GRD_IS_HALF
 /* Two neighbours, widened where they are by a shift and by a mask: moving each to a lane of its own costs as much again. */
-INLINE E even_of(const S *x)
+GRD_INLINE E even_of(const S *x)
 {
     uint32_t pair;
     memcpy(&pair, x, sizeof pair);
     return grd_float_from_bits(pair << 16);
 }
 
-INLINE E odd_of(const S *x)
+GRD_INLINE E odd_of(const S *x)
 {
     uint32_t pair;
     memcpy(&pair, x, sizeof pair);
@@ -336,7 +337,7 @@ INLINE E odd_of(const S *x)
 #endif
 
 /* Adds FLOAT_LANES terms to as many lanes. */
-INLINE void add_terms(E *part, const S *x, bool squares)
+GRD_INLINE void add_terms(E *part, const S *x, bool squares)
 {
 #if GRD_IS_HALF
     enum { PAIRS = FLOAT_LANES / 2 };
@@ -349,7 +350,7 @@ INLINE void add_terms(E *part, const S *x, bool squares)
 }
 
 /* Adds at least FLOAT_SHORT terms up to as many totals: those of even and odd places to those of even and odd ones, but for halves. */
-INLINE void gather_terms(int64_t n, const S *x, bool squares, G *ret_total)
+GRD_INLINE void gather_terms(int64_t n, const S *x, bool squares, G *ret_total)
 {
     G total[FLOAT_SHORT];
     E rest[FLOAT_SHORT];
@@ -387,7 +388,7 @@ INLINE void gather_terms(int64_t n, const S *x, bool squares, G *ret_total)
     LANEWISE for (int l = 0; l < FLOAT_SHORT; l++) ret_total[l] = total[l] + rest[l];
 }
 
-INLINE G sum_terms(int64_t n, const S *x, bool squares)
+GRD_INLINE G sum_terms(int64_t n, const S *x, bool squares)
 {
     G total[FLOAT_SHORT];
     if (n < FLOAT_SHORT)
@@ -409,7 +410,7 @@ static void sum_pairs(int64_t n, const S *x, G *gathered)
 }
 #endif
 
-INLINE G sum_line(int64_t n, const S *x)
+GRD_INLINE G sum_line(int64_t n, const S *x)
 {
     return sum_terms(n, x, false);
 }
@@ -424,7 +425,7 @@ static __attribute__((noinline)) G prod_in_double(int64_t n, const E *x)
     return gather_line(n, x, 0, itself, multiply, 1);
 }
 
-INLINE G prod_line(int64_t n, const E *x)
+GRD_INLINE G prod_line(int64_t n, const E *x)
 {
     if (n < FLOAT_LANES)
         return prod_in_double(n, x);
@@ -461,13 +462,13 @@ INLINE G prod_line(int64_t n, const E *x)
 
 enum { BLOCK_ROWS = 8 };
 
-INLINE E add_eight(const E x[BLOCK_ROWS])
+GRD_INLINE E add_eight(const E x[BLOCK_ROWS])
 {
     return ((x[0] + x[1]) + (x[2] + x[3])) + ((x[4] + x[5]) + (x[6] + x[7]));
 }
 
 /* Adds columns [j, j + count) of 8 or 16 rows to gathered[j..]; in float, two by two. */
-INLINE void add_rows(const struct grd_reduce_block *b, const char *row, int rows, int64_t j, int64_t count)
+GRD_INLINE void add_rows(const struct grd_reduce_block *b, const char *row, int rows, int64_t j, int64_t count)
 {
     const S *x[BLOCK_ROWS], *y[BLOCK_ROWS];
     G *restrict gathered = (G *)b->gathered + j;
@@ -492,7 +493,7 @@ INLINE void add_rows(const struct grd_reduce_block *b, const char *row, int rows
 enum { PAIRS = ACROSS / 2 };
 
 /* Sums of ACROSS columns of eight rows, those at even places first. */
-INLINE void add_pairs(const char *row, int64_t stride, E *ret_sums)
+GRD_INLINE void add_pairs(const char *row, int64_t stride, E *ret_sums)
 {
     const S *x[BLOCK_ROWS];
     UNROLLED for (int r = 0; r < BLOCK_ROWS; r++) x[r] = (const S *)(row + r * stride);
@@ -511,7 +512,7 @@ INLINE void add_pairs(const char *row, int64_t stride, E *ret_sums)
 }
 
 /* Adds columns [j, j + ACROSS) of sixteen rows, which take no longer to add to gathered[j..] than eight. */
-INLINE void add_sixteen_rows(const struct grd_reduce_block *b, const char *row, int64_t j)
+GRD_INLINE void add_sixteen_rows(const struct grd_reduce_block *b, const char *row, int64_t j)
 {
     E low[ACROSS], high[ACROSS], sums[ACROSS];
     G *restrict gathered = (G *)b->gathered + j;
@@ -527,7 +528,7 @@ INLINE void add_sixteen_rows(const struct grd_reduce_block *b, const char *row, 
 #endif
 
 /* Adds the first rows, `rows` at a time, and leaves the others. */
-INLINE void add_blocks(struct grd_reduce_block *b, int rows)
+GRD_INLINE void add_blocks(struct grd_reduce_block *b, int rows)
 {
     for (; b->n >= rows; b->n -= rows, b->in += rows * b->stride) {
         int64_t j = 0;
@@ -563,12 +564,12 @@ static void sum_columns(const struct grd_reduce_block *b)
         gather_columns(&rest, itself, add, NULL);
 }
 #elif !GRD_HAS_EXTREMES_ALONE
-INLINE G sum_line(int64_t n, const E *x)
+GRD_INLINE G sum_line(int64_t n, const E *x)
 {
     return gather_line(n, x, 0, itself, add, 0);
 }
 
-INLINE G prod_line(int64_t n, const E *x)
+GRD_INLINE G prod_line(int64_t n, const E *x)
 {
     return gather_line(n, x, 0, itself, multiply, 1);
 }
@@ -612,7 +613,7 @@ static void prod_columns(const struct grd_reduce_block *b)
 #endif
 
 #if (GRD_IS_FLOAT && !GRD_IS_HALF) || GRD_IS_COMPLEX
-INLINE G difference(E x, G center)
+GRD_INLINE G difference(E x, G center)
 {
     return (G)x - center;
 }
@@ -642,13 +643,13 @@ static void abs_columns(const struct grd_reduce_block *b)
 #if GRD_IS_FLOAT || GRD_IS_COMPLEX
 #if GRD_TAG == GRD_TAG_float32 || GRD_IS_HALF
 /* Sums of squares in float that may have lost something to the ends of its range are made again in double. */
-INLINE G square_line(int64_t n, const S *x)
+GRD_INLINE G square_line(int64_t n, const S *x)
 {
     const G sum = sum_terms(n, x, true);
     return sum >= 0x1p-90 && sum < INFINITY ? sum : gather_line(n, x, 0, squared, add, 0);
 }
 #else
-INLINE G square_line(int64_t n, const S *x)
+GRD_INLINE G square_line(int64_t n, const S *x)
 {
     return gather_line(n, x, 0, squared, add, 0);
 }
@@ -678,7 +679,7 @@ static void square_columns(const struct grd_reduce_block *b)
 /* In the precision of the elements, in pieces that stay in the first cache. */
 enum { PIECE = 256 };
 
-INLINE void exponentials(int64_t n, const E *restrict x, E center, E *restrict ret)
+GRD_INLINE void exponentials(int64_t n, const E *restrict x, E center, E *restrict ret)
 {
     for (int64_t i = 0; i < n; i++)
         ret[i] = reduce_exp(x[i] - center);

@@ -4,7 +4,7 @@
 
 typedef E choose_function(E a, E b);
 
-INLINE bool is_nan(E x)
+GRD_INLINE bool is_nan(E x)
 {
 #if GRD_IS_FLOAT
     return isnan(x);
@@ -15,13 +15,13 @@ INLINE bool is_nan(E x)
 }
 
 /* a, unless b is better or NaN. */
-INLINE E larger(E a, E b)
+GRD_INLINE E larger(E a, E b)
 {
     E best = b > a ? b : a;
     return is_nan(b) ? b : best;
 }
 
-INLINE E smaller(E a, E b)
+GRD_INLINE E smaller(E a, E b)
 {
     E best = b < a ? b : a;
     return is_nan(b) ? b : best;
@@ -29,7 +29,7 @@ INLINE E smaller(E a, E b)
 
 enum { WIDE = sizeof(E) == 8 ? 32 : 64 }; /* lanes of a long line: as many as stay in registers */
 
-INLINE void choose_block(E *lanes, const E *block, int width, choose_function *choose)
+GRD_INLINE void choose_block(E *lanes, const E *block, int width, choose_function *choose)
 {
     if (width == WIDE)
         for (int l = 0; l < WIDE; l++)
@@ -39,7 +39,7 @@ INLINE void choose_block(E *lanes, const E *block, int width, choose_function *c
 }
 
 /* Chooses among a line by blocks. The rest after whole blocks is covered by a last one that overlaps: choosing twice changes nothing. */
-INLINE E choose_line(int64_t n, const E *x, int width, E best, choose_function *choose)
+GRD_INLINE E choose_line(int64_t n, const E *x, int width, E best, choose_function *choose)
 {
     E lanes[WIDE];
     LANEWISE for (int l = 0; l < width; l++) lanes[l] = choose(best, x[l]);
@@ -60,7 +60,7 @@ INLINE E choose_line(int64_t n, const E *x, int width, E best, choose_function *
     return choose(lanes[0], lanes[1]);
 }
 
-INLINE void choose_lines(const struct grd_reduce_block *b, choose_function *choose)
+GRD_INLINE void choose_lines(const struct grd_reduce_block *b, choose_function *choose)
 {
     E *gathered = b->gathered;
     for (int64_t j = 0; j < b->outputs; j++) {
@@ -79,7 +79,7 @@ INLINE void choose_lines(const struct grd_reduce_block *b, choose_function *choo
 }
 
 /* Chooses among columns [j, j + count) of four rows and gathered[j..]. */
-INLINE void choose_four(const struct grd_reduce_block *b, const char *row, int64_t j, int64_t count, choose_function *choose)
+GRD_INLINE void choose_four(const struct grd_reduce_block *b, const char *row, int64_t j, int64_t count, choose_function *choose)
 {
     const E *x0 = (const E *)row + j, *x1 = (const E *)(row + b->stride) + j;
     const E *x2 = (const E *)(row + 2 * b->stride) + j, *x3 = (const E *)(row + 3 * b->stride) + j;
@@ -91,7 +91,7 @@ INLINE void choose_four(const struct grd_reduce_block *b, const char *row, int64
     }
 }
 
-INLINE void choose_columns(const struct grd_reduce_block *b, choose_function *choose)
+GRD_INLINE void choose_columns(const struct grd_reduce_block *b, choose_function *choose)
 {
     enum { ROWS = 4 };
     E *restrict gathered = b->gathered;
@@ -133,7 +133,7 @@ static void min_columns(const struct grd_reduce_block *b)
 }
 
 /* Equal, or both NaN. */
-INLINE bool same(E x, E wanted)
+GRD_INLINE bool same(E x, E wanted)
 {
     return (x == wanted) | ((int)is_nan(x) & (int)is_nan(wanted));
 }

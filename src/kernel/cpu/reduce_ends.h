@@ -2,7 +2,7 @@
 #ifndef GRD_KERNEL_REDUCE_ENDS_H
 #define GRD_KERNEL_REDUCE_ENDS_H
 
-INLINE void fill(int64_t n, G *gathered, G value)
+GRD_INLINE void fill(int64_t n, G *gathered, G value)
 {
     for (int64_t i = 0; i < n; i++)
         gathered[i] = value;
@@ -23,7 +23,7 @@ static void begin_one(int64_t n, void *gathered)
 #endif
 
 #if !GRD_IS_COMPLEX && !GRD_IS_HALF
-INLINE void fill_elements(int64_t n, E *gathered, E value)
+GRD_INLINE void fill_elements(int64_t n, E *gathered, E value)
 {
     for (int64_t i = 0; i < n; i++)
         gathered[i] = value;

@@ -9,7 +9,7 @@
 
 /* exp(x) = 2^n * exp(r), n the integer nearest to x / log(2), exp(r) = 1 + r + r^2 * p(r); p interpolates at Chebyshev nodes.
  * Gives exp(r), and n + VM_ROUNDER_FLOAT in ret_rounded. NaN stays NaN. */
-INLINE float reduce_exp_fraction(float x, float *ret_rounded)
+GRD_INLINE float reduce_exp_fraction(float x, float *ret_rounded)
 {
     static const float c[] = {0.5f, 0x1.5554d80000000p-3f, 0x1.5554e40000000p-5f, 0x1.1210720000000p-7f, 0x1.6d49260000000p-10f};
     const float rounded = vm_fma_float(x, 0x1.715476p0f, VM_ROUNDER_FLOAT), n = rounded - VM_ROUNDER_FLOAT;
@@ -19,7 +19,7 @@ INLINE float reduce_exp_fraction(float x, float *ret_rounded)
 }
 
 /* 2^n goes in as two factors, so that results become infinite or subnormal as they should. */
-INLINE float reduce_exp_float(float x)
+GRD_INLINE float reduce_exp_float(float x)
 {
     float rounded;
     x = x > 89 ? 89 : x;
@@ -29,7 +29,7 @@ INLINE float reduce_exp_float(float x)
 }
 
 /* For x <= 40: 2^n moved up by 2^64 and back down, which rounds subnormal results once. */
-INLINE float reduce_exp_low_float(float x)
+GRD_INLINE float reduce_exp_low_float(float x)
 {
     float rounded;
     const float p = reduce_exp_fraction(x < -105 ? -105 : x, &rounded);

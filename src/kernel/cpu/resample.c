@@ -21,7 +21,7 @@ typedef C weight, sum;
 enum { BLOCK = 256 /* sums at a time */, FEW = 4 /* taps that are added up at once */ };
 
 /* The sum as an element: uint8 rounds the fixed point numbers, and ends at its bounds. */
-INLINE T finished(sum s, int precision)
+GRD_INLINE T finished(sum s, int precision)
 {
 #if GRD_IS_INTEGER
     const int32_t rounded = (s + (1 << (precision - 1))) >> precision;
@@ -35,8 +35,8 @@ INLINE T finished(sum s, int precision)
 /* ---- Along a row ------------------------------------------------------------------------------------------------------------------------ */
 
 /* Outputs [first, end), one by one. */
-INLINE void resample_elements(const struct grd_resample_axis *a, int taps, const T *restrict in, int64_t first, int64_t end,
-                              T *restrict out)
+GRD_INLINE void resample_elements(const struct grd_resample_axis *a, int taps, const T *restrict in, int64_t first, int64_t end,
+                                  T *restrict out)
 {
     const weight *weights = a->weights;
     for (int64_t o = first; o < end; o++) {
@@ -52,7 +52,7 @@ typedef int32_t places __attribute__((vector_size(VECTOR_BYTES)));
 typedef int32_t places_unaligned __attribute__((vector_size(VECTOR_BYTES), aligned(4), may_alias));
 
 /* Lane l is lane at[l] of v. */
-INLINE vector picked(vector v, places at)
+GRD_INLINE vector picked(vector v, places at)
 {
 #if defined(__AVX512F__)
     return (vector)_mm512_permutexvar_ps((__m512i)at, (__m512)v);
@@ -61,7 +61,7 @@ INLINE vector picked(vector v, places at)
 #endif
 }
 
-INLINE bool are_zeros(places x)
+GRD_INLINE bool are_zeros(places x)
 {
 #if defined(__AVX512F__)
     return _mm512_test_epi32_mask((__m512i)x, (__m512i)x) == 0;
@@ -71,7 +71,7 @@ INLINE bool are_zeros(places x)
 }
 
 /* Outputs side by side, which are most often made of elements so near to each other that one load has them all. */
-INLINE void resample_lanes(const struct grd_resample_axis *a, int taps, const T *in, int64_t o, T *out)
+GRD_INLINE void resample_lanes(const struct grd_resample_axis *a, int taps, const T *in, int64_t o, T *out)
 {
     const int64_t first = at_most(a->index[o], a->in - LANES);
     const vector near = load_vector(in + first);
@@ -90,7 +90,7 @@ INLINE void resample_lanes(const struct grd_resample_axis *a, int taps, const T 
 }
 #endif
 
-INLINE void resample_line(const struct grd_resample_axis *a, int taps, const T *restrict in, T *restrict out)
+GRD_INLINE void resample_line(const struct grd_resample_axis *a, int taps, const T *restrict in, T *restrict out)
 {
     int64_t o = 0;
 #if GRD_TAG == GRD_TAG_float32 && defined(__AVX2__)
@@ -113,7 +113,7 @@ static void resample_filtered(const struct grd_resample_axis *a, const T *restri
 }
 
 /* out = the sum of w[k] * from[k], n elements each. */
-INLINE void combine(int taps, const T *const *from, const weight *w, int precision, int64_t n, T *restrict out)
+GRD_INLINE void combine(int taps, const T *const *from, const weight *w, int precision, int64_t n, T *restrict out)
 {
     for (int64_t i = 0; i < n; i++) {
         sum s = 0;
@@ -124,7 +124,7 @@ INLINE void combine(int taps, const T *const *from, const weight *w, int precisi
     }
 }
 
-INLINE bool is_one(weight w, int precision)
+GRD_INLINE bool is_one(weight w, int precision)
 {
 #if GRD_IS_INTEGER
     return w == 1 << precision;
@@ -134,7 +134,7 @@ INLINE bool is_one(weight w, int precision)
 #endif
 }
 
-/* Of at most FEW taps. */
+/* Combines at most FEW taps. */
 static void combine_few(int64_t taps, const T *const *from, const weight *w, int precision, int64_t n, T *out)
 {
     if (taps == 0)
@@ -152,13 +152,13 @@ static void combine_few(int64_t taps, const T *const *from, const weight *w, int
 }
 
 /* Adds the elements of one tap to the sums of a block. */
-INLINE void add_scaled(sum *restrict sums, weight w, const T *restrict from, int64_t n)
+GRD_INLINE void add_scaled(sum *restrict sums, weight w, const T *restrict from, int64_t n)
 {
     for (int64_t i = 0; i < n; i++)
         sums[i] += (sum)w * from[i];
 }
 
-INLINE void finish_sums(T *restrict out, const sum *restrict sums, int precision, int64_t n)
+GRD_INLINE void finish_sums(T *restrict out, const sum *restrict sums, int precision, int64_t n)
 {
     for (int64_t i = 0; i < n; i++)
         out[i] = finished(sums[i], precision);
@@ -225,7 +225,7 @@ static const T *kept_row(const struct rows *r, int64_t depth, int64_t height)
 }
 
 /* Integers only move along the depth, so that their numbers have the precision of the height. */
-INLINE weight weight_of(weight depth, weight height)
+GRD_INLINE weight weight_of(weight depth, weight height)
 {
 #if GRD_IS_INTEGER
     (void)depth;

@@ -10,8 +10,8 @@
 /* ---- Steps ------------------------------------------------------------------------------------------------------------------------- */
 
 /* Advances one row. `saved` may be NULL, which is constant where this is inlined. */
-INLINE void lstm_row(int64_t n, const T *restrict p, const T *restrict q, const T *restrict b, T *restrict h, T *restrict c,
-                     T *restrict saved)
+GRD_INLINE void lstm_row(int64_t n, const T *restrict p, const T *restrict q, const T *restrict b, T *restrict h, T *restrict c,
+                         T *restrict saved)
 {
     IN_PLACE
     for (int64_t j = 0; j < n; j++) {
@@ -44,7 +44,7 @@ static void step_lstm(const struct grd_rnn_step *x)
     }
 }
 
-INLINE void gru_row(int64_t n, const T *restrict p, const T *restrict q, const T *restrict b, T *restrict h, T *restrict saved)
+GRD_INLINE void gru_row(int64_t n, const T *restrict p, const T *restrict q, const T *restrict b, T *restrict h, T *restrict saved)
 {
     IN_PLACE
     for (int64_t j = 0; j < n; j++) {
@@ -72,18 +72,18 @@ static void step_gru(const struct grd_rnn_step *x)
     }
 }
 
-INLINE T rnn_tanh(T x)
+GRD_INLINE T rnn_tanh(T x)
 {
     return vm_tanh(x);
 }
 
 /* NaN stays NaN. */
-INLINE T rnn_relu(T x)
+GRD_INLINE T rnn_relu(T x)
 {
     return x < 0 ? 0 : x;
 }
 
-INLINE void rnn_rows(const struct grd_rnn_step *x, T (*activation)(T))
+GRD_INLINE void rnn_rows(const struct grd_rnn_step *x, T (*activation)(T))
 {
     const int64_t n = x->hidden;
     const T *restrict b = x->bias;

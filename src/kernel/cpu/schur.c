@@ -129,7 +129,7 @@ static void balance(struct schur *s)
 /* ---- Hessenberg form ---------------------------------------------------------------------------------------------------------------------- */
 
 /* Makes H = 1 - tau v v^T with v[0] = 1, which leaves of x, of n elements, the first alone; v is written over the others. Returns tau. */
-INLINE T reflect(int64_t n, T *x)
+GRD_INLINE T reflect(int64_t n, T *x)
 {
     T tail = 0;
     for (int64_t i = 1; i < n; i++)
@@ -397,7 +397,7 @@ static int64_t triangulate(struct schur *s)
 /* ---- Vectors ------------------------------------------------------------------------------------------------------------------------------ */
 
 /* Divides by x + i y, of which the size is at least `smallest`. */
-INLINE void divide(T x, T y, T smallest, T *re, T *im)
+GRD_INLINE void divide(T x, T y, T smallest, T *re, T *im)
 {
     if (fabs(x) + fabs(y) < smallest)
         x = smallest, y = 0;
@@ -407,7 +407,7 @@ INLINE void divide(T x, T y, T smallest, T *re, T *im)
 }
 
 /* Subtracts column j times element j of the vector from the elements before `end`. */
-INLINE void eliminate(const struct schur *s, int64_t j, int64_t end)
+GRD_INLINE void eliminate(const struct schur *s, int64_t j, int64_t end)
 {
     const T *column = s->h + j * s->n, re = s->re[j], im = s->im[j];
     for (int64_t i = 0; i < end; i++) {

@@ -61,35 +61,35 @@ typedef double doubles __attribute__((vector_size(VECTOR_BYTES)));
 #endif
 
 /* Lanes of even number, of x and then of y. */
-INLINE vector evens(vector x, vector y)
+GRD_INLINE vector evens(vector x, vector y)
 {
     return sizeof(lane) == 4 ? (vector)__builtin_shufflevector((floats)x, (floats)y, OF_FLOATS(EVENS))
                              : (vector)__builtin_shufflevector((doubles)x, (doubles)y, OF_DOUBLES(EVENS));
 }
 
 /* Lanes of odd number, of x and then of y. */
-INLINE vector odds(vector x, vector y)
+GRD_INLINE vector odds(vector x, vector y)
 {
     return sizeof(lane) == 4 ? (vector)__builtin_shufflevector((floats)x, (floats)y, OF_FLOATS(ODDS))
                              : (vector)__builtin_shufflevector((doubles)x, (doubles)y, OF_DOUBLES(ODDS));
 }
 
 /* Lanes of x and y in turn: those of the lower halves. */
-INLINE vector low_pairs(vector x, vector y)
+GRD_INLINE vector low_pairs(vector x, vector y)
 {
     return sizeof(lane) == 4 ? (vector)__builtin_shufflevector((floats)x, (floats)y, OF_FLOATS(LOW))
                              : (vector)__builtin_shufflevector((doubles)x, (doubles)y, OF_DOUBLES(LOW));
 }
 
 /* Lanes of x and y in turn: those of the upper halves. */
-INLINE vector high_pairs(vector x, vector y)
+GRD_INLINE vector high_pairs(vector x, vector y)
 {
     return sizeof(lane) == 4 ? (vector)__builtin_shufflevector((floats)x, (floats)y, OF_FLOATS(HIGH))
                              : (vector)__builtin_shufflevector((doubles)x, (doubles)y, OF_DOUBLES(HIGH));
 }
 
-/* The last lane first. */
-INLINE vector reversed(vector x)
+/* Returns the lanes of x in reverse order. */
+GRD_INLINE vector reversed(vector x)
 {
     return sizeof(lane) == 4 ? (vector)__builtin_shufflevector((floats)x, (floats)x, OF_FLOATS(REVERSED))
                              : (vector)__builtin_shufflevector((doubles)x, (doubles)x, OF_DOUBLES(REVERSED));
@@ -99,7 +99,7 @@ INLINE vector reversed(vector x)
 #define DOUBLES(list, x, y) (vector) __builtin_shufflevector((doubles)(x), (doubles)(y), OF_DOUBLES(list))
 
 /* Lane i of vector j becomes lane j of vector i. First within groups of 16 bytes, then the groups. */
-INLINE void transpose_lanes(vector v[LANES])
+GRD_INLINE void transpose_lanes(vector v[LANES])
 {
     enum { IN_GROUP = 16 / sizeof(lane), GROUPS = LANES / IN_GROUP };
     vector groups[IN_GROUP][GROUPS];

@@ -25,46 +25,46 @@ typedef B bits __attribute__((vector_size(VECTOR_BYTES)));
 #if defined(__AVX512F__)
 typedef __mmask16 mask;
 
-INLINE mask is_less(vector x, vector y)
+GRD_INLINE mask is_less(vector x, vector y)
 {
     return sizeof(T) == 4 ? _mm512_cmp_ps_mask((__m512)x, (__m512)y, _CMP_LT_OQ) : _mm512_cmp_pd_mask((__m512d)x, (__m512d)y, _CMP_LT_OQ);
 }
 
-INLINE mask is_equal(vector x, vector y)
+GRD_INLINE mask is_equal(vector x, vector y)
 {
     return sizeof(T) == 4 ? _mm512_cmp_ps_mask((__m512)x, (__m512)y, _CMP_EQ_OQ) : _mm512_cmp_pd_mask((__m512d)x, (__m512d)y, _CMP_EQ_OQ);
 }
 
 /* x where the mask is set, y elsewhere. */
-INLINE vector choose(mask m, vector x, vector y)
+GRD_INLINE vector choose(mask m, vector x, vector y)
 {
     return sizeof(T) == 4 ? (vector)_mm512_mask_blend_ps(m, (__m512)y, (__m512)x)
                           : (vector)_mm512_mask_blend_pd((__mmask8)m, (__m512d)y, (__m512d)x);
 }
 
-INLINE bool is_any(mask m)
+GRD_INLINE bool is_any(mask m)
 {
     return m != 0;
 }
 #else
 typedef lane_bits mask;
 
-INLINE mask is_less(vector x, vector y)
+GRD_INLINE mask is_less(vector x, vector y)
 {
     return (mask)(x < y);
 }
 
-INLINE mask is_equal(vector x, vector y)
+GRD_INLINE mask is_equal(vector x, vector y)
 {
     return (mask)(x == y);
 }
 
-INLINE vector choose(mask m, vector x, vector y)
+GRD_INLINE vector choose(mask m, vector x, vector y)
 {
     return (vector)((m & (mask)x) | (~m & (mask)y));
 }
 
-INLINE bool is_any(mask m)
+GRD_INLINE bool is_any(mask m)
 {
 #if defined(__AVX__)
     return _mm256_movemask_pd((__m256d)m) != 0 || (sizeof(T) == 4 && _mm256_movemask_ps((__m256)m) != 0);
@@ -78,19 +78,19 @@ INLINE bool is_any(mask m)
 #endif
 
 /* x where the mask is set, 0 elsewhere. */
-INLINE vector choose_or_zero(mask m, vector x)
+GRD_INLINE vector choose_or_zero(mask m, vector x)
 {
     return choose(m, x, (vector){0});
 }
 
 /* The bit of the sign. */
-INLINE bits sign_bit(void)
+GRD_INLINE bits sign_bit(void)
 {
     return (bits){0} + ((B)1 << (8 * sizeof(T) - 1));
 }
 
 /* The size of x with the sign of y. */
-INLINE vector with_sign(vector x, vector y)
+GRD_INLINE vector with_sign(vector x, vector y)
 {
     return (vector)(((bits)x & ~sign_bit()) | ((bits)y & sign_bit()));
 }
@@ -101,30 +101,30 @@ struct element {
     vector re, im; /* im: of complex matrices alone */
 };
 
-INLINE struct element element_at(int64_t im, const vector *x)
+GRD_INLINE struct element element_at(int64_t im, const vector *x)
 {
     return (struct element){x[0], im != 0 ? x[im] : (vector){0}};
 }
 
-INLINE void put_element(int64_t im, struct element e, vector *x)
+GRD_INLINE void put_element(int64_t im, struct element e, vector *x)
 {
     x[0] = e.re;
     if (im != 0)
         x[im] = e.im;
 }
 
-INLINE struct element conjugated(int64_t im, struct element x)
+GRD_INLINE struct element conjugated(int64_t im, struct element x)
 {
     return (struct element){x.re, im != 0 ? -x.im : x.im};
 }
 
-INLINE struct element element_times(int64_t im, vector factor, struct element x)
+GRD_INLINE struct element element_times(int64_t im, vector factor, struct element x)
 {
     return (struct element){factor * x.re, im != 0 ? factor * x.im : x.im};
 }
 
 /* x y + z. */
-INLINE struct element add_product(int64_t im, struct element x, struct element y, struct element z)
+GRD_INLINE struct element add_product(int64_t im, struct element x, struct element y, struct element z)
 {
     if (im == 0)
         return (struct element){multiply_add(x.re, y.re, z.re), z.im};
@@ -132,7 +132,7 @@ INLINE struct element add_product(int64_t im, struct element x, struct element y
                             multiply_add(x.im, y.re, multiply_add(x.re, y.im, z.im))};
 }
 
-INLINE struct element element_product(int64_t im, struct element x, struct element y)
+GRD_INLINE struct element element_product(int64_t im, struct element x, struct element y)
 {
     if (im == 0)
         return (struct element){x.re * y.re, x.im};
@@ -153,7 +153,7 @@ struct turns {
 
 #if defined(__AVX512F__)
 /* 1 / sqrt(x), to a unit in the last place, of an estimate with Newton's steps: a root and a division, one after the other, take longer. */
-INLINE vector reciprocal_roots(vector x)
+GRD_INLINE vector reciprocal_roots(vector x)
 {
     const vector half = everywhere((T)0.5);
     vector y = nearly_reciprocal_roots(x);
@@ -163,7 +163,7 @@ INLINE vector reciprocal_roots(vector x)
 }
 #endif
 
-INLINE struct turn turn_of(vector f, vector g)
+GRD_INLINE struct turn turn_of(vector f, vector g)
 {
     const vector squares = multiply_add(f, f, g * g);
 #if defined(__AVX512F__)
@@ -175,19 +175,19 @@ INLINE struct turn turn_of(vector f, vector g)
     return (struct turn){choose(known, c, everywhere(1)), choose_or_zero(known, s), choose(known, size, f)};
 }
 
-INLINE void keep_none(int64_t i, struct turns *ret_turns)
+GRD_INLINE void keep_none(int64_t i, struct turns *ret_turns)
 {
     ret_turns->s[i] = ret_turns->t[i] = (vector){0};
 }
 
-INLINE void keep_turn(mask within, struct turn turn, int64_t i, struct turns *ret_turns)
+GRD_INLINE void keep_turn(mask within, struct turn turn, int64_t i, struct turns *ret_turns)
 {
     ret_turns->s[i] = choose_or_zero(within, turn.s);
     ret_turns->t[i] = choose_or_zero(within, turn.s / (1 + turn.c));
 }
 
 /* Turns some rows of columns: x' = c x + s y, y' = c y - s x, as x += t y, y -= s x, x += t y. The next x is y, which stays in registers. */
-INLINE void turn_rows(int rows, int64_t n, int64_t count, int64_t forth, const vector *s, const vector *t, vector *columns)
+GRD_INLINE void turn_rows(int rows, int64_t n, int64_t count, int64_t forth, const vector *s, const vector *t, vector *columns)
 {
     vector x[ROWS];
     UNROLLED for (int r = 0; r < rows; r++) x[r] = columns[r];
@@ -222,7 +222,7 @@ struct reflection {
 };
 
 /* Makes the H whose adjoint leaves only the first of n elements, `step` apart, as `head`, which is real; v is written over the others. */
-INLINE struct reflection reflection_of(int64_t n, int64_t step, int64_t im, vector *x)
+GRD_INLINE struct reflection reflection_of(int64_t n, int64_t step, int64_t im, vector *x)
 {
     const struct element first = element_at(im, x);
     vector tail = im != 0 ? first.im * first.im : (vector){0};
@@ -245,7 +245,7 @@ INLINE struct reflection reflection_of(int64_t n, int64_t step, int64_t im, vect
 }
 
 /* Multiplies a column by 1 - tau v v^H. Its first element is 0 if `begins`. */
-INLINE void reflect_column(int64_t n, int64_t im, bool begins, struct element tau, const vector *v, vector *x)
+GRD_INLINE void reflect_column(int64_t n, int64_t im, bool begins, struct element tau, const vector *v, vector *x)
 {
     struct element total = begins ? (struct element){{0}, {0}} : element_at(im, x);
     for (int64_t i = 1; i < n; i++)
@@ -258,8 +258,8 @@ INLINE void reflect_column(int64_t n, int64_t im, bool begins, struct element ta
 
 /* Writes the first columns, `leading` apart, of the product of `count` reflections, which lie one below and beside the other from v on, as they will in
  * the result. Column j of the result may lie where reflection j is, or before it. */
-INLINE void multiply_elements(int64_t rows, int64_t columns, int64_t count, int64_t leading, int64_t im, const struct element *tau,
-                              const vector *v, vector *ret_q)
+GRD_INLINE void multiply_elements(int64_t rows, int64_t columns, int64_t count, int64_t leading, int64_t im, const struct element *tau,
+                                  const vector *v, vector *ret_q)
 {
     for (int64_t j = count; j < columns; j++)
         for (int64_t i = count; i < rows; i++)
@@ -289,8 +289,8 @@ static NOT_INLINE void multiply_complex(int64_t rows, int64_t columns, int64_t c
 }
 
 /* multiply_elements, compiled once for real and once for complex elements: it is called in several places. */
-INLINE void multiply_reflections(int64_t rows, int64_t columns, int64_t count, int64_t leading, int64_t im, const struct element *tau,
-                                 const vector *v, vector *ret_q)
+GRD_INLINE void multiply_reflections(int64_t rows, int64_t columns, int64_t count, int64_t leading, int64_t im, const struct element *tau,
+                                     const vector *v, vector *ret_q)
 {
     (im == 0 ? multiply_real : multiply_complex)(rows, columns, count, leading, tau, v, ret_q);
 }
@@ -299,7 +299,7 @@ INLINE void multiply_reflections(int64_t rows, int64_t columns, int64_t count, i
 
 /* 1, or -1 where a vector, which is found up to its sign, is to be turned round, so that the sign does not hang on rounding: the value of the polynomial with the
  * coefficients x at 0.7, which for hardly any vector is close to 0, is to be positive. */
-INLINE vector sign_of(int64_t n, const vector *x)
+GRD_INLINE vector sign_of(int64_t n, const vector *x)
 {
     vector value = {0};
     for (int64_t i = n - 1; i >= 0; i--)
@@ -307,7 +307,7 @@ INLINE vector sign_of(int64_t n, const vector *x)
     return choose(is_less(value, (vector){0}), everywhere(-1), everywhere(1));
 }
 
-INLINE void multiply_column(int64_t n, vector factor, vector *x)
+GRD_INLINE void multiply_column(int64_t n, vector factor, vector *x)
 {
     for (int64_t i = 0; i < n; i++)
         x[i] *= factor;

@@ -11,7 +11,7 @@
 #include "kernel/cpu/loop.h"
 
 /* Copies 16, 32 or 64 bytes. `to` is a multiple of them. Where there are no such stores, it is an ordinary one. */
-INLINE void stream(void *to, const void *from, int bytes)
+GRD_INLINE void stream(void *to, const void *from, int bytes)
 {
 #ifdef __AVX512F__
     if (bytes == 64) {
@@ -34,7 +34,7 @@ INLINE void stream(void *to, const void *from, int bytes)
 #endif
 }
 
-INLINE void settle(void)
+GRD_INLINE void settle(void)
 {
 #ifdef __SSE2__
     _mm_sfence();

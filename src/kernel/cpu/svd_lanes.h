@@ -19,7 +19,7 @@ struct qr {
 };
 
 /* Reduces m x k matrices, m >= k, to real bidiagonal ones, U^H A V, with `columns` columns of U in the place of A. */
-INLINE void bidiagonalize(int64_t m, int64_t k, int64_t im, int64_t columns, vector *a, struct qr *q)
+GRD_INLINE void bidiagonalize(int64_t m, int64_t k, int64_t im, int64_t columns, vector *a, struct qr *q)
 {
     const int64_t parts = im != 0 ? 2 : 1, leading = m * parts, leading_v = k * parts, im_v = im != 0 ? k : 0,
                   beside = im != 0 ? GRD_LANES_SIDE / 2 : 0, count = im != 0 ? k - 1 : k - 2;
@@ -91,7 +91,7 @@ static void bidiagonalize_complex(int64_t m, int64_t k, int64_t columns, vector 
 
 /* (f^2 - l) / f, where l is the eigenvalue of B^T B nearer to its last element for the last rows of B, [x, 0; p, y; 0, q]. Differences of squares are products, since
  * what is left of them decides where values are repeated. */
-INLINE vector shifted(vector f, vector x, vector p, vector y, vector q)
+GRD_INLINE vector shifted(vector f, vector x, vector p, vector y, vector q)
 {
     const vector beside = p * y, ratio = ((p - q) * (p + q) + (x - y) * (x + y)) / (2 * beside);
     const vector tangent = 1 / (ratio + with_sign(square_roots(multiply_add(ratio, ratio, everywhere(1))), ratio));
@@ -130,7 +130,7 @@ static void begin_qr_step(int64_t most, struct qr *q)
 }
 
 /* Rotates columns, and then rows, i and i + 1 in the lanes whose block they are in. */
-INLINE void turn_both_at(int64_t i, struct qr_step *t, struct qr *q)
+GRD_INLINE void turn_both_at(int64_t i, struct qr_step *t, struct qr *q)
 {
     const vector at = everywhere((T)i), next = everywhere((T)(i + 1));
     const mask within = is_less(at, t->last) & ~is_less(at, t->first);
@@ -160,7 +160,7 @@ INLINE void turn_both_at(int64_t i, struct qr_step *t, struct qr *q)
 }
 
 /* Takes the steps of all groups, rotation by rotation. */
-INLINE void take_qr_steps(int64_t rows, int64_t rows_v, int64_t groups, int64_t first, int64_t most, struct qr *q)
+GRD_INLINE void take_qr_steps(int64_t rows, int64_t rows_v, int64_t groups, int64_t first, int64_t most, struct qr *q)
 {
     struct qr_step steps[GROUPS]; /* in registers */
     UNROLLED for (int64_t g = 0; g < groups; g++) steps[g] = q[g].step;
@@ -208,7 +208,7 @@ static void write_vectors(int64_t n, int64_t parts, int64_t leading, bool as_row
 }
 
 /* The phase by which a vector, which is found up to its phase, is to be multiplied, as sign_of says for real ones. */
-INLINE struct element phase_of(int64_t n, int64_t im, const vector *x)
+GRD_INLINE struct element phase_of(int64_t n, int64_t im, const vector *x)
 {
     if (im == 0)
         return (struct element){sign_of(n, x), {0}};

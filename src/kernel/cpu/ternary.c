@@ -1,7 +1,7 @@
 /* The bodies of operators with kernel = "ternary" that are more than an expression: ternary_<name>(x, y, z, numbers…), as in unary.c. Typed file. */
 #include <math.h>
 
-#include "kernel/cpu/map.h"
+#include "kernel/cpu/elementwise.h"
 #include "kernel/special.h"
 
 #if GRD_IS_INTEGER

@@ -48,7 +48,7 @@ typedef uint64_t vector __attribute__((vector_size(VECTOR)));
 #endif
 
 /* Transposes LANES by LANES elements: mixing each row with the one half a square below, log2(LANES) times. */
-INLINE void transpose_square(vector *rows)
+GRD_INLINE void transpose_square(vector *rows)
 {
     vector mixed[LANES];
     UNROLLED for (int step = 1; step < LANES; step *= 2)
@@ -63,7 +63,7 @@ INLINE void transpose_square(vector *rows)
 }
 
 /* Past the caches when `streamed`, which spares reading the line first; then `to` is a multiple of VECTOR. */
-INLINE void put(char *to, vector v, bool streamed)
+GRD_INLINE void put(char *to, vector v, bool streamed)
 {
     if (streamed)
         stream(to, &v, VECTOR);
@@ -71,7 +71,7 @@ INLINE void put(char *to, vector v, bool streamed)
         memcpy(to, &v, sizeof v);
 }
 
-INLINE void transpose_tile(char *to, int64_t to_stride, const char *from, int64_t from_stride, bool streamed)
+GRD_INLINE void transpose_tile(char *to, int64_t to_stride, const char *from, int64_t from_stride, bool streamed)
 {
     _Alignas(LINE) char lines[TILE][LINE];
     if (PIECES == 1) {
@@ -96,14 +96,14 @@ INLINE void transpose_tile(char *to, int64_t to_stride, const char *from, int64_
     }
 }
 
-INLINE void prefetch_columns(const char *from, int64_t from_stride)
+GRD_INLINE void prefetch_columns(const char *from, int64_t from_stride)
 {
     for (int i = 0; i < TILE; i++)
         __builtin_prefetch(from + i * from_stride);
 }
 
 /* The lines of the tile that comes next are asked for in the meantime. */
-INLINE void prefetch_tile(const char *to, int64_t to_stride, const char *from, int64_t from_stride)
+GRD_INLINE void prefetch_tile(const char *to, int64_t to_stride, const char *from, int64_t from_stride)
 {
     prefetch_columns(from, from_stride);
     for (int i = 0; i < TILE; i++)

@@ -1,7 +1,7 @@
 /* What a typed file sees of its dtype, from -DGRD_DTYPE=float16: the storage type T, the type C it computes in, the way between them,
  * and the categories as GRD_IS_… for #if. Half types are stored as uint16_t and computed in float; bool is uint8_t, 0 or 1.
  * Cast files also know float8 (stored as uint8_t, computed in float) and complex32 (stored as two float16, computed in complex64).
- * No loops here: see map.h. */
+ * No loops here: see elementwise.h. */
 #ifndef GRD_KERNEL_TYPED_H
 #define GRD_KERNEL_TYPED_H
 

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "kernel/cpu/lanes.h"
-#include "kernel/cpu/map.h"
+#include "kernel/cpu/elementwise.h"
 #include "kernel/cpu/vecmath_power.h"
 #include "kernel/cpu/vecmath_special.h"
 #include "kernel/special.h"
@@ -17,13 +17,14 @@ enum { PIECE = 4096 / sizeof(C) };
 typedef __typeof__(BY_TYPE((int32_t)0, (int64_t)0)) bits;
 enum { SIGN_COUNTS, SIGN_DOES_NOT_COUNT };
 
-INLINE bits bits_of(C x)
+GRD_INLINE bits bits_of(C x)
 {
     return (bits)BY_TYPE(vm_bits_float, vm_bits)(x);
 }
 
-/* Whether all x, or all |x|, are from least to most, which are positive or 0: as integers, their bits have the same order, and NaN is above all. */
-INLINE bool all_within(int64_t n, const C *x, int sign, C least, C most)
+/* True if all x, or all |x|, lie from `least` to `most`, which are positive or 0. The bits are compared as integers, which have the order of
+ * positive floats, with NaN above all of them. */
+GRD_INLINE bool all_within(int64_t n, const C *x, int sign, C least, C most)
 {
     const bits counted = sign == SIGN_COUNTS ? -1 : BY_TYPE(INT32_MAX, INT64_MAX);
     bits smallest = bits_of(most), largest = bits_of(least);
@@ -35,41 +36,43 @@ INLINE bool all_within(int64_t n, const C *x, int sign, C least, C most)
     return smallest >= bits_of(least) && largest <= bits_of(most);
 }
 
-/* Levels before fused multiply-add have one loop for all arguments, which keeps the library small. */
+/* True if pieces are searched for arguments out of range. Levels without fused multiply-add have one loop for all arguments, which keeps the library
+ * small. */
 #ifdef HAS_FMA
-enum { LOOKS = true };
+enum { CHECKS_RANGE = true };
 #else
-enum { LOOKS = false };
+enum { CHECKS_RANGE = false };
 #endif
 
-/* y = near(x), or far(x) for pieces that are not all within the range of near; within it both are the same. */
-INLINE void near_or_far(int64_t n, C *y, const C *x, int sign, C least, C most, C (*near)(C), C (*far)(C))
+/* y = general(x), computed as shorter(x) for pieces of which all arguments lie from `least` to `most`. There both give the same bits, and shorter
+ * takes fewer steps. */
+GRD_INLINE void shorter_if_within(int64_t n, C *y, const C *x, int sign, C least, C most, C (*shorter)(C), C (*general)(C))
 {
     for (int64_t start = 0; start < n; start += PIECE) {
         const int64_t end = at_most(start + PIECE, n);
-        if (LOOKS && all_within(end - start, x + start, sign, least, most)) {
+        if (CHECKS_RANGE && all_within(end - start, x + start, sign, least, most)) {
             IN_PLACE
             for (int64_t i = start; i < end; i++)
-                y[i] = near(x[i]);
+                y[i] = shorter(x[i]);
         } else {
             IN_PLACE
             for (int64_t i = start; i < end; i++)
-                y[i] = far(x[i]);
+                y[i] = general(x[i]);
         }
     }
 }
 
 static void unary_exp(int64_t n, C *y, const C *x)
 {
-    near_or_far(n, y, x, SIGN_DOES_NOT_COUNT, 0, BY_TYPE(87, 708), BY_TYPE(vm_exp_normal_float, vm_exp_normal_double),
-                BY_TYPE(vm_exp_float, vm_exp_double));
+    shorter_if_within(n, y, x, SIGN_DOES_NOT_COUNT, 0, BY_TYPE(87, 708), BY_TYPE(vm_exp_normal_float, vm_exp_normal_double),
+                      BY_TYPE(vm_exp_float, vm_exp_double));
 }
 
 #if defined(__AVX512F__)
 /* Square roots, correctly rounded, by Newton's steps for the root and half its reciprocal: the machine's take twice as long. The last step, before it is rounded
  * down, is off by at most 1.5 e^2, e that of the step before: for doubles 1.5 (1.5 2^-28)^2, less than half a unit in the last place. So the root is that or the
  * next one, and it is the next one if x is greater than the product of both: that is where the middle between them is, and the product is exact. */
-INLINE vector roots_of_normal(vector x)
+GRD_INLINE vector roots_of_normal(vector x)
 {
     const vector estimate = nearly_reciprocal_roots(x), half = everywhere((C)0.5);
     vector root = x * estimate, half_reciprocal = half * estimate;
@@ -101,19 +104,19 @@ static void unary_sqrt(int64_t n, C *y, const C *x)
 
 static void unary_log(int64_t n, C *y, const C *x)
 {
-    near_or_far(n, y, x, SIGN_COUNTS, BY_TYPE(0x1p-126f, 0x1p-1022), BY_TYPE(0x1.fffffep127f, 0x1.fffffffffffffp1023),
-                BY_TYPE(vm_log_normal_float, vm_log_normal_double), BY_TYPE(vm_log_float, vm_log_double));
+    shorter_if_within(n, y, x, SIGN_COUNTS, BY_TYPE(0x1p-126f, 0x1p-1022), BY_TYPE(0x1.fffffep127f, 0x1.fffffffffffffp1023),
+                      BY_TYPE(vm_log_normal_float, vm_log_normal_double), BY_TYPE(vm_log_float, vm_log_double));
 }
 
 static void unary_erf(int64_t n, C *y, const C *x)
 {
     const C below_1 = BY_TYPE(0x1.fffffep-1f, 0x1.fffffffffffffp-1);
-    near_or_far(n, y, x, SIGN_DOES_NOT_COUNT, 0, below_1, BY_TYPE(vm_erf_near_float, vm_erf_near_double),
-                BY_TYPE(vm_erf_float, vm_erf_double));
+    shorter_if_within(n, y, x, SIGN_DOES_NOT_COUNT, 0, below_1, BY_TYPE(vm_erf_near_float, vm_erf_near_double),
+                      BY_TYPE(vm_erf_float, vm_erf_double));
 }
 
-/* y = near(x), and far(x) for arguments beyond VM_TRIG_LIMIT; y may be x, so that a part of the arguments is kept where it is needed. */
-INLINE void near_and_far(int64_t n, C *y, const C *x, C (*near)(C), C (*far)(C))
+/* y = reduced(x), and libm(x) where |x| > VM_TRIG_LIMIT. y may be x, so a piece with such arguments is copied before it is overwritten. */
+GRD_INLINE void reduced_or_libm(int64_t n, C *y, const C *x, C (*reduced)(C), C (*libm)(C))
 {
     C kept[PIECE];
     for (int64_t start = 0; start < n; start += PIECE) {
@@ -123,26 +126,26 @@ INLINE void near_and_far(int64_t n, C *y, const C *x, C (*near)(C), C (*far)(C))
             memcpy(kept, x + start, (size_t)m * sizeof(C));
         IN_PLACE
         for (int64_t i = start; i < start + m; i++)
-            y[i] = near(x[i]);
+            y[i] = reduced(x[i]);
         for (int64_t i = 0; !within && i < m; i++)
             if (!(fabs(kept[i]) <= (C)VM_TRIG_LIMIT))
-                y[start + i] = far(kept[i]);
+                y[start + i] = libm(kept[i]);
     }
 }
 
 static void unary_sin(int64_t n, C *y, const C *x)
 {
-    near_and_far(n, y, x, BY_TYPE(vm_sin_float, vm_sin_double), BY_TYPE(sinf, sin));
+    reduced_or_libm(n, y, x, BY_TYPE(vm_sin_float, vm_sin_double), BY_TYPE(sinf, sin));
 }
 
 static void unary_cos(int64_t n, C *y, const C *x)
 {
-    near_and_far(n, y, x, BY_TYPE(vm_cos_float, vm_cos_double), BY_TYPE(cosf, cos));
+    reduced_or_libm(n, y, x, BY_TYPE(vm_cos_float, vm_cos_double), BY_TYPE(cosf, cos));
 }
 
 static void unary_tan(int64_t n, C *y, const C *x)
 {
-    near_and_far(n, y, x, BY_TYPE(vm_tan_float, vm_tan_double), BY_TYPE(tanf, tan));
+    reduced_or_libm(n, y, x, BY_TYPE(vm_tan_float, vm_tan_double), BY_TYPE(tanf, tan));
 }
 
 static inline C unary_hidden_frexp_mantissa(C x)

@@ -29,7 +29,7 @@
 #include "kernel/cpu/vecmath_bits.h"
 
 /* a * b - p, for p = a * b rounded; exact, or nearly so without fused multiply-add. */
-VM_INLINE double vm_product_error(double a, double b, double p)
+GRD_INLINE double vm_product_error(double a, double b, double p)
 {
 #ifdef HAS_FMA
     return __builtin_fma(a, b, -p);
@@ -41,14 +41,14 @@ VM_INLINE double vm_product_error(double a, double b, double p)
 }
 
 /* NaN stays NaN. */
-VM_INLINE double vm_clamp(double x, double low, double high)
+GRD_INLINE double vm_clamp(double x, double low, double high)
 {
     x = x < low ? low : x;
     return x > high ? high : x;
 }
 
 /* vm_clamp between a negative and a positive limit, of which NaN becomes one where that is faster: AVX-512 has least integers of 64 bits. */
-VM_INLINE double vm_between(double negative, double positive, double x)
+GRD_INLINE double vm_between(double negative, double positive, double x)
 {
 #if defined(__AVX512F__)
     const int64_t high = (int64_t)vm_bits(positive), b = (int64_t)vm_bits(x);
@@ -63,7 +63,7 @@ VM_INLINE double vm_between(double negative, double positive, double x)
 #define VM_ROUNDER 0x1.8p52
 
 /* 2^n for n = t - VM_ROUNDER in [-1022, 1023]. */
-VM_INLINE double vm_power_of_two(double t)
+GRD_INLINE double vm_power_of_two(double t)
 {
     return vm_from_bits((vm_bits(t) + 1023) << 52);
 }
@@ -75,14 +75,14 @@ VM_INLINE double vm_power_of_two(double t)
 #define VM_LN2_HIGH 0x1.62e42fef00000p-1
 #define VM_LN2_LOW 0x1.473de6af278edp-34
 
-VM_INLINE double vm_exp_q_short(double r)
+GRD_INLINE double vm_exp_q_short(double r)
 {
     static const double c[] = {0.5000000013481058,   0.16666666681640166,   0.041666464772966816,
                                0.008333310908565454, 0.0013933666900006931, 0.00019891009596308316};
     return vm_poly(c, 6, r);
 }
 
-VM_INLINE double vm_exp_q(double r)
+GRD_INLINE double vm_exp_q(double r)
 {
     static const double c[] = {0.5000000000000001,     0.16666666666666669,   0.041666666666624066,   0.008333333333330056,
                                0.0013888888917245787,  0.0001984126986307828, 2.4801521246131495e-05, 2.7557268421682613e-06,
@@ -91,7 +91,7 @@ VM_INLINE double vm_exp_q(double r)
 }
 
 /* For floats: arguments beyond +-200 give something that rounds to 0 or infinity. */
-VM_INLINE double vm_exp_short(double x)
+GRD_INLINE double vm_exp_short(double x)
 {
     x = vm_clamp(x, -200, 200);
     const double t = vm_fma(x, VM_LOG2E, VM_ROUNDER);
@@ -99,7 +99,7 @@ VM_INLINE double vm_exp_short(double x)
     return vm_fma(r, vm_fma(r, vm_exp_q_short(r), 1), 1) * vm_power_of_two(t);
 }
 
-VM_INLINE double vm_exp2_short(double x)
+GRD_INLINE double vm_exp2_short(double x)
 {
     x = vm_clamp(x, -300, 300);
     const double t = x + VM_ROUNDER;
@@ -112,7 +112,7 @@ struct vm_product {
     double a, b;
 };
 
-VM_INLINE struct vm_product vm_exp_product(double x, double low)
+GRD_INLINE struct vm_product vm_exp_product(double x, double low)
 {
     x = vm_clamp(x, -1400, 711);
     const double t = vm_fma(x, VM_LOG2E, VM_ROUNDER), n = t - VM_ROUNDER;
@@ -127,7 +127,7 @@ struct vm_exponential {
     double t, w;
 };
 
-VM_INLINE struct vm_exponential vm_exponential(double x)
+GRD_INLINE struct vm_exponential vm_exponential(double x)
 {
     const double t = vm_fma(x, VM_LOG2E, VM_ROUNDER), n = t - VM_ROUNDER;
     const double r = vm_fma(n, -VM_LN2_LOW, vm_fma(n, -VM_LN2_HIGH, x));
@@ -135,21 +135,21 @@ VM_INLINE struct vm_exponential vm_exponential(double x)
 }
 
 /* For x of which neither e^x nor 1 / e^x is subnormal: in [-708, 709]. */
-VM_INLINE double vm_exp_normal_double(double x)
+GRD_INLINE double vm_exp_normal_double(double x)
 {
     const struct vm_exponential e = vm_exponential(x);
     return vm_from_bits(vm_bits(1 + e.w) + (vm_bits(e.t) << 52));
 }
 
 /* 2^n as two factors: a product with both rounds once, also to a subnormal result. */
-VM_INLINE double vm_exp_double(double x)
+GRD_INLINE double vm_exp_double(double x)
 {
     const struct vm_exponential e = vm_exponential(vm_clamp(x, -1400, 711));
     const uint64_t sum = vm_bits(e.t) + 2046, half = sum >> 1;
     return (1 + e.w) * vm_from_bits(half << 52) * vm_from_bits((sum - half) << 52);
 }
 
-VM_INLINE double vm_exp2_double(double x)
+GRD_INLINE double vm_exp2_double(double x)
 {
     x = vm_clamp(x, -1080, 1025);
     const double t = x + VM_ROUNDER, n = t - VM_ROUNDER;
@@ -158,7 +158,7 @@ VM_INLINE double vm_exp2_double(double x)
     return (1 + vm_fma(r * r, vm_exp_q(r), r)) * vm_power_of_two(half) * vm_power_of_two(rest);
 }
 
-VM_INLINE double vm_expm1_double(double x)
+GRD_INLINE double vm_expm1_double(double x)
 {
     const double a = vm_clamp(x, -50, 710);
     const double t = vm_fma(a, VM_LOG2E, VM_ROUNDER), n = t - VM_ROUNDER;
@@ -175,7 +175,7 @@ struct vm_split {
     uint64_t biased; /* exponent + 1023 */
 };
 
-VM_INLINE struct vm_split vm_split(double x)
+GRD_INLINE struct vm_split vm_split(double x)
 {
     const uint64_t sqrt_half = 0x3fe6a09e667f3bcd, one = 0x3ff0000000000000;
     const uint64_t u = vm_bits(x) + (one - sqrt_half);
@@ -187,7 +187,7 @@ VM_INLINE struct vm_split vm_split(double x)
 }
 
 /* Returns log of arguments outside of (0, infinity); y elsewhere. */
-VM_INLINE double vm_log_special(double x, double y)
+GRD_INLINE double vm_log_special(double x, double y)
 {
     y = x == INFINITY ? x : y;
     y = x > 0 ? y : NAN;
@@ -195,7 +195,7 @@ VM_INLINE double vm_log_special(double x, double y)
 }
 
 /* 1 / (2 + f), 1 + f in [sqrt(1/2), sqrt(2)), by Newton's steps from a cubic: a division of vectors takes as long as thirty products. */
-VM_INLINE double vm_inverse_of_2_and(double f)
+GRD_INLINE double vm_inverse_of_2_and(double f)
 {
     static const double c[] = {0.49995695710714285, -0.2503862000360889, 0.12813332718832, -0.05713502297726911};
     const double d = 2 + f, y = vm_poly(c, 4, f), nearer = vm_fma(y, vm_fma(-d, y, 1), y);
@@ -203,7 +203,7 @@ VM_INLINE double vm_inverse_of_2_and(double f)
 }
 
 /* log(1 + f) = f - (f^2 / 2 - s (f^2 / 2 + z R(z))), s = f / (2 + f), z = s^2: this is s (f^2 / 2 + z R(z)). */
-VM_INLINE double vm_log_tail(double f, double half_square)
+GRD_INLINE double vm_log_tail(double f, double half_square)
 {
     static const double c[] = {0.666666666666667,  0.3999999999989889,  0.28571428626253836, 0.22222211089379496,
                                0.1818289243253687, 0.15331611722055008, 0.14617807153417325};
@@ -211,7 +211,7 @@ VM_INLINE double vm_log_tail(double f, double half_square)
     return s * vm_fma(z, vm_poly_abreast(c, 7, z), half_square);
 }
 
-VM_INLINE double vm_log_of_split(double f, double exponent)
+GRD_INLINE double vm_log_of_split(double f, double exponent)
 {
     const double half_square = 0.5 * f * f;
     const double tail = vm_fma(exponent, VM_LN2_LOW, vm_log_tail(f, half_square));
@@ -219,7 +219,7 @@ VM_INLINE double vm_log_of_split(double f, double exponent)
 }
 
 /* Subnormal numbers are scaled to normal ones. */
-VM_INLINE struct vm_split vm_split_any(double x)
+GRD_INLINE struct vm_split vm_split_any(double x)
 {
     const bool small = x < 0x1p-1022;
     struct vm_split s = vm_split(small ? x * 0x1p54 : x);
@@ -228,20 +228,20 @@ VM_INLINE struct vm_split vm_split_any(double x)
 }
 
 /* For positive x that is neither subnormal nor infinite. */
-VM_INLINE double vm_log_normal_double(double x)
+GRD_INLINE double vm_log_normal_double(double x)
 {
     const struct vm_split s = vm_split(x);
     return vm_log_of_split(s.f, s.exponent);
 }
 
-VM_INLINE double vm_log_double(double x)
+GRD_INLINE double vm_log_double(double x)
 {
     const struct vm_split s = vm_split_any(x);
     return vm_log_special(x, vm_log_of_split(s.f, s.exponent));
 }
 
 /* With the rounding error of 1 + x put back into f. */
-VM_INLINE double vm_log1p_double(double x)
+GRD_INLINE double vm_log1p_double(double x)
 {
     const double y = 1 + x, x_part = y - 1;
     const double error = (1 - (y - x_part)) + (x - x_part);
@@ -252,7 +252,7 @@ VM_INLINE double vm_log1p_double(double x)
 }
 
 /* log to another base: log(x) in two parts times 1 / log(base) in two parts. */
-VM_INLINE double vm_log_base(double x, double inverse_high, double inverse_low, double two_high, double two_low)
+GRD_INLINE double vm_log_base(double x, double inverse_high, double inverse_low, double two_high, double two_low)
 {
     const struct vm_split s = vm_split_any(x);
     const double half_square = 0.5 * s.f * s.f;
@@ -265,18 +265,18 @@ VM_INLINE double vm_log_base(double x, double inverse_high, double inverse_low, 
     return vm_log_special(x, y);
 }
 
-VM_INLINE double vm_log2_double(double x)
+GRD_INLINE double vm_log2_double(double x)
 {
     return vm_log_base(x, 0x1.715476p+0, 0x1.4ae0bf85ddf44p-26, 1, 0);
 }
 
-VM_INLINE double vm_log10_double(double x)
+GRD_INLINE double vm_log10_double(double x)
 {
     return vm_log_base(x, 0x1.bcb7b1p-2, 0x1.49b9438ca9aaep-28, 0x1.34413508p-2, 0x1.f79fef311f12bp-34);
 }
 
 /* log((1 + s) / (1 - s)) = 2 s + 2/3 s^3 + ... for |s| <= 0.172, relative error 2^-43. */
-VM_INLINE double vm_log_series_short(double s)
+GRD_INLINE double vm_log_series_short(double s)
 {
     static const double c[] = {0.6666666666737868, 0.3999999879244169, 0.28571755535032944, 0.22191337428065783, 0.19363884986633198};
     const double z = s * s;
@@ -284,7 +284,7 @@ VM_INLINE double vm_log_series_short(double s)
 }
 
 /* For floats: log(1 + f) for f >= 0, also where 1 + f would round f away. */
-VM_INLINE double vm_log1p_short(double f)
+GRD_INLINE double vm_log1p_short(double f)
 {
     const struct vm_split split = vm_split(1 + f);
     const double near = f < 0.4 ? f : split.f, exponent = f < 0.4 ? 0 : split.exponent;
@@ -293,7 +293,7 @@ VM_INLINE double vm_log1p_short(double f)
 
 /* ---- pow --------------------------------------------------------------------------------------------------------------------- */
 /* x^y = 2^(y log2 |x|), with the sign of x for odd y. log2 is good to 2^-43, since y multiplies its error. */
-VM_INLINE double vm_pow_short(double x, double y)
+GRD_INLINE double vm_pow_short(double x, double y)
 {
     const double a = vm_abs(x), size = vm_abs(y), half = 0.5 * y;
     const struct vm_split split = vm_split(a);
@@ -322,7 +322,7 @@ VM_INLINE double vm_pow_short(double x, double y)
 #define VM_PIO2_REST 0x1.0b4611a626331p-34 /* VM_PIO2_2 + VM_PIO2_3 */
 
 /* sin(x - n pi) for |x - n pi| <= pi/2, negated where `turns` is odd. */
-VM_INLINE double vm_sin_near(double x, double n, uint64_t turns)
+GRD_INLINE double vm_sin_near(double x, double n, uint64_t turns)
 {
     static const double sine[] = {-0.16666666663881236, 0.008333332768753579, -0.000198410865614788, 2.75364635625748e-06,
                                   -2.4080190432969638e-08};
@@ -330,20 +330,20 @@ VM_INLINE double vm_sin_near(double x, double n, uint64_t turns)
     return vm_from_bits(vm_bits(r * vm_fma(z, vm_poly(sine, 5, z), 1)) ^ turns << 63);
 }
 
-VM_INLINE double vm_sin_short(double x)
+GRD_INLINE double vm_sin_short(double x)
 {
     const double t = vm_fma(x, 0.5 * VM_TWO_OVER_PI, VM_ROUNDER);
     return vm_sin_near(x, t - VM_ROUNDER, vm_bits(t));
 }
 
 /* The sine of x + pi/2. */
-VM_INLINE double vm_cos_short(double x)
+GRD_INLINE double vm_cos_short(double x)
 {
     const double t = vm_fma(x, 0.5 * VM_TWO_OVER_PI, 0.5) + VM_ROUNDER;
     return vm_sin_near(x, (t - VM_ROUNDER) - 0.5, vm_bits(t));
 }
 
-VM_INLINE double vm_trig(double x, uint64_t quarter)
+GRD_INLINE double vm_trig(double x, uint64_t quarter)
 {
     static const double sine[] = {-0.16666666666666666,  0.00833333333333092,    -0.00019841269836717035,
                                   2.755731608103071e-06, -2.505112736468637e-08, 1.5917806876037754e-10};
@@ -362,46 +362,46 @@ VM_INLINE double vm_trig(double x, uint64_t quarter)
     return vm_from_bits(vm_bits(y) ^ ((quarter & 2) << 62));
 }
 
-VM_INLINE double vm_sin_double(double x)
+GRD_INLINE double vm_sin_double(double x)
 {
     const double y = vm_trig(x, 0);
     return x == 0 ? x : y;
 }
 
-VM_INLINE double vm_cos_double(double x)
+GRD_INLINE double vm_cos_double(double x)
 {
     return vm_trig(x, 1);
 }
 
-VM_INLINE double vm_tanh_double(double x)
+GRD_INLINE double vm_tanh_double(double x)
 {
     const double t = vm_expm1_double(2 * vm_clamp(vm_abs(x), 0, 22));
     return vm_signed(t / (t + 2), x);
 }
 
 /* a / (1 + e), e = e^y = 2^n (1 + w), divided by 2^-96 (1 + e), which does not overflow for y up to 760: so a subnormal result is rounded once. */
-VM_INLINE double vm_logistic_double(double a, double y)
+GRD_INLINE double vm_logistic_double(double a, double y)
 {
     const struct vm_exponential e = vm_exponential(y);
     const double small = 0x1p-96, scale = vm_power_of_two(e.t - 96), one = small + scale, one_low = small - (one - scale);
     return a / (one + vm_fma(scale, e.w, one_low)) * small;
 }
 
-VM_INLINE double vm_sigmoid_double(double x)
+GRD_INLINE double vm_sigmoid_double(double x)
 {
     const double s = vm_logistic_double(1, vm_between(-40, 746, -x));
     return x == x ? s : x;
 }
 
 /* -infinity gives NaN, as -infinity / infinity does. */
-VM_INLINE double vm_silu_double(double x)
+GRD_INLINE double vm_silu_double(double x)
 {
     const double y = vm_logistic_double(x < -760 ? -760 : x, vm_between(-40, 760, -x));
     const double right = x > 40 ? x : y;
     return x > -INFINITY ? right : NAN;
 }
 
-VM_INLINE double vm_softplus_double(double x)
+GRD_INLINE double vm_softplus_double(double x)
 {
     const double y = vm_log1p_double(vm_exp_double(x));
     return x <= 40 ? y : x;
@@ -409,7 +409,7 @@ VM_INLINE double vm_softplus_double(double x)
 
 /* ---- erf, gelu ----------------------------------------------------------------------------------------------------------------------- */
 /* e^(b^2) erfc(b) = p(u) / (b + 4), u = (b - 4) / (b + 4), b in [0, 27.5]. */
-VM_INLINE double vm_erfcx(double b)
+GRD_INLINE double vm_erfcx(double b)
 {
     static const double c[] = {1.095995661000491,       -0.9765487290808821,     0.7732087022652375,      -0.5408538313132207,
                                0.3308515878779825,      -0.17401093724042524,    0.07638151491000642,     -0.026370053332541235,
@@ -422,7 +422,7 @@ VM_INLINE double vm_erfcx(double b)
 }
 
 /* The same for floats: p(u) / (b + 3), u = (b - 3) / (b + 3), b in [0, 14.5]. */
-VM_INLINE double vm_erfcx_short(double b)
+GRD_INLINE double vm_erfcx_short(double b)
 {
     static const double c[] = {1.0740069070899243,     -0.8833944533017201,     0.5902283577293508,     -0.31046724544195786,
                                0.11952773645583661,    -0.02682759610122276,    -0.0012122981091737324, 0.003036977368128681,
@@ -432,7 +432,7 @@ VM_INLINE double vm_erfcx_short(double b)
 }
 
 /* erf for |x| <= 1. */
-VM_INLINE double vm_erf_near_double(double x)
+GRD_INLINE double vm_erf_near_double(double x)
 {
     static const double c[] = {1.1283791670955126,     -0.3761263890318375,     0.11283791670954879,    -0.026866170645076792,
                                0.0052239776248180145,  -0.000854832698083379,   0.0001205533111164271,  -1.4925595266831182e-05,
@@ -442,7 +442,7 @@ VM_INLINE double vm_erf_near_double(double x)
 }
 
 /* erf for x in [1, 6.1]: 1 - e^(-x^2) p(u) / (x + 5), u = (x - 5) / (x + 5). From 5.93 on it rounds to 1. */
-VM_INLINE double vm_erf_far(double x)
+GRD_INLINE double vm_erf_far(double x)
 {
     static const double c[] = {1.1070463773306862,    -1.0262325991519283,     0.8811773333025705,     -0.6996919595878245,
                                0.5124334778905391,    -0.34481387753465714,    0.21201690686674685,    -0.11819631196227791,
@@ -452,7 +452,7 @@ VM_INLINE double vm_erf_far(double x)
     return 1 - vm_exp_normal_double(-x * x) * inverse * vm_poly_abreast(c, 15, u);
 }
 
-VM_INLINE double vm_erf_double(double x)
+GRD_INLINE double vm_erf_double(double x)
 {
     const double a = vm_clamp(vm_abs(x), 0, 6), small = vm_erf_near_double(a), large = vm_erf_far(a);
     return vm_signed(a < 1 ? small : large, x);
@@ -460,7 +460,7 @@ VM_INLINE double vm_erf_double(double x)
 
 /* x Phi(x) = max(x, 0) - a Phi(-a) for a = |x|, and Phi(-a) = e^(-a^2 / 2) p(u) / (a + 4), u = (a - 4) / (a + 4); a^2 and the inverse of
  * a + 4 in two parts. -infinity gives NaN, as the formula with erf does. */
-VM_INLINE double vm_gelu_double(double x)
+GRD_INLINE double vm_gelu_double(double x)
 {
     static const double c[] = {0.7552851304157515,     -0.6078966419718921,     0.38713740074221453,     -0.1865218579596572,
                                0.060396574890936326,   -0.007540188966728124,   -0.003479692367389438,   0.0016308184576104754,
@@ -480,7 +480,7 @@ VM_INLINE double vm_gelu_double(double x)
 }
 
 /* x / (1 + e^-u) is x (1 + tanh(u / 2)) / 2; u = x v, v = 2 sqrt(2 / pi) (1 + 0.044715 x^2), each with what rounding took off. */
-VM_INLINE double vm_gelu_tanh_double(double x)
+GRD_INLINE double vm_gelu_tanh_double(double x)
 {
     const double first = 0x1.9884533d43651p+0, first_low = -0x1.cbc0d30ebfd15p-54;
     const double third = 0x1.2444f2a4d8b4bp-4, third_low = -0x1.6c843a29d1c70p-61;
@@ -496,7 +496,7 @@ VM_INLINE double vm_gelu_tanh_double(double x)
 
 /* x tanh(log(1 + e)) = x n / (n + 2) with n = e (e + 2), e = e^x. e is a product of which the second factor comes last: so a subnormal result is
  * rounded once. */
-VM_INLINE double vm_mish_double(double x)
+GRD_INLINE double vm_mish_double(double x)
 {
     const struct vm_product e = vm_exp_product(x < 20 ? x : 20, 0);
     const double more = e.a * e.b + 2, a = x < 20 ? vm_clamp(x, -1500, 20) : x;
@@ -507,7 +507,7 @@ VM_INLINE double vm_mish_double(double x)
 
 #ifndef HAS_FMA
 /* gelu and mish for floats where products in two parts would cost more than doubles. */
-VM_INLINE float vm_gelu_float(float x)
+GRD_INLINE float vm_gelu_float(float x)
 {
     const double a = vm_clamp(vm_abs(x), 0, 14.5);
     const double q = 0.5 * vm_exp_short(-0.5 * a * a) * vm_erfcx_short(a * 0x1.6a09e667f3bcdp-1);
@@ -515,13 +515,13 @@ VM_INLINE float vm_gelu_float(float x)
     return x > -INFINITY ? (float)y : NAN;
 }
 
-VM_INLINE float vm_gelu_tanh_float(float x)
+GRD_INLINE float vm_gelu_tanh_float(float x)
 {
     const double a = x, y = a / (1 + vm_exp_short(-1.5957691216057308 * vm_fma(0.044715 * a * a, a, a)));
     return x > -INFINITY ? (float)y : NAN;
 }
 
-VM_INLINE float vm_mish_float(float x)
+GRD_INLINE float vm_mish_float(float x)
 {
     const double a = x < -125 ? -125 : x, e = vm_exp_short(a < 20 ? a : 20), n = e * (e + 2), y = a * (n / (n + 2));
     return x > -INFINITY ? (float)y : NAN;
@@ -529,17 +529,17 @@ VM_INLINE float vm_mish_float(float x)
 #endif
 
 /* ---- By type ---------------------------------------------------------------------------------------------------------------------------- */
-VM_INLINE float vm_pow_float(float x, float y)
+GRD_INLINE float vm_pow_float(float x, float y)
 {
     return (float)vm_pow_short(x, y);
 }
 
-VM_INLINE float vm_sin_float(float x)
+GRD_INLINE float vm_sin_float(float x)
 {
     return (float)vm_sin_short(x);
 }
 
-VM_INLINE float vm_cos_float(float x)
+GRD_INLINE float vm_cos_float(float x)
 {
     return (float)vm_cos_short(x);
 }

@@ -8,7 +8,7 @@
 
 /* ---- tan ----------------------------------------------------------------------------------------------------------------- */
 /* x = n pi/2 + r + low, in double and then rounded to float; |x| <= VM_TRIG_LIMIT. tan is r + r^3 p(r^2), or -1 over it. */
-VM_INLINE float vm_tan_float(float x)
+GRD_INLINE float vm_tan_float(float x)
 {
     static const float c[] = {0x1.55556p-2f, 0x1.110da2p-3f,  0x1.bad8c2p-5f, 0x1.5ccca4p-6f,
                               0x1.6289bp-7f, 0x1.c731cap-14f, 0x1.1e3a36p-8f};
@@ -23,7 +23,7 @@ VM_INLINE float vm_tan_float(float x)
     return x == 0 ? x : y;
 }
 
-VM_INLINE double vm_tan_double(double x)
+GRD_INLINE double vm_tan_double(double x)
 {
     return vm_sin_double(x) / vm_cos_double(x);
 }
@@ -35,7 +35,7 @@ struct vm_arc_float {
     bool above;
 };
 
-VM_INLINE struct vm_arc_float vm_arc_float(float a)
+GRD_INLINE struct vm_arc_float vm_arc_float(float a)
 {
     static const float c[] = {0x1.5555c8p-3f, 0x1.33020ap-4f, 0x1.747a46p-5f, 0x1.8c561p-6f, 0x1.594094p-5f};
     const bool above = a > 0.5f;
@@ -49,7 +49,7 @@ struct vm_arc {
     bool above;
 };
 
-VM_INLINE struct vm_arc vm_arc_double(double a)
+GRD_INLINE struct vm_arc vm_arc_double(double a)
 {
     static const double c[] = {0x1.5555555555577p-3, 0x1.333333332e138p-4, 0x1.6db6db7211f03p-5, 0x1.f1c71a9528f78p-6,
                                0x1.6e8bded999ea5p-6, 0x1.1c49f0dcd385fp-6, 0x1.ca1f80ea78838p-7, 0x1.7585f3515e0c7p-7,
@@ -66,21 +66,21 @@ VM_INLINE struct vm_arc vm_arc_double(double a)
 #define VM_PIO2_HIGH 0x1.921fb54442d18p0
 #define VM_PIO2_LOW 0x1.1a62633145c07p-54
 
-VM_INLINE float vm_asin_float(float x)
+GRD_INLINE float vm_asin_float(float x)
 {
     const struct vm_arc_float arc = vm_arc_float(vm_abs_float(x));
     const float high = VM_PIO2_HIGH_FLOAT - (2 * arc.s - vm_fma_float(-2, arc.tail, VM_PIO2_LOW_FLOAT));
     return vm_copysign_float(arc.above ? high : arc.s + arc.tail, x);
 }
 
-VM_INLINE double vm_asin_double(double x)
+GRD_INLINE double vm_asin_double(double x)
 {
     const struct vm_arc arc = vm_arc_double(vm_abs(x));
     const double high = VM_PIO2_HIGH - (2 * arc.s - vm_fma(-2, arc.tail, VM_PIO2_LOW));
     return vm_copysign(arc.above ? high : arc.s + arc.tail, x);
 }
 
-VM_INLINE float vm_acos_float(float x)
+GRD_INLINE float vm_acos_float(float x)
 {
     const struct vm_arc_float arc = vm_arc_float(vm_abs_float(x));
     const float signed_tail = x < 0 ? -arc.tail : arc.tail, middle = VM_PIO2_HIGH_FLOAT - (x - (VM_PIO2_LOW_FLOAT - signed_tail));
@@ -89,7 +89,7 @@ VM_INLINE float vm_acos_float(float x)
     return arc.above ? outer : middle;
 }
 
-VM_INLINE double vm_acos_double(double x)
+GRD_INLINE double vm_acos_double(double x)
 {
     const struct vm_arc arc = vm_arc_double(vm_abs(x));
     const double signed_tail = x < 0 ? -arc.tail : arc.tail, middle = VM_PIO2_HIGH - (x - (VM_PIO2_LOW - signed_tail));
@@ -100,7 +100,7 @@ VM_INLINE double vm_acos_double(double x)
 
 /* ---- atan -------------------------------------------------------------------------------------------------------------------- */
 /* p for u^2 up to 1. */
-VM_INLINE float vm_atan_series_float(float z)
+GRD_INLINE float vm_atan_series_float(float z)
 {
     static const float c[] = {-0x1.55553ep-2f, 0x1.9991e6p-3f,  -0x1.2420b4p-3f, 0x1.c08f52p-4f,  -0x1.58156ap-4f,
                               0x1.da6044p-5f,  -0x1.fe01dep-6f, 0x1.64cb2ap-7f,  -0x1.d4ae7ep-10f};
@@ -108,7 +108,7 @@ VM_INLINE float vm_atan_series_float(float z)
 }
 
 /* u + u^3 p(u^2), for u = |x|; pi/2 + atan(-1 / |x|) where that is above 1. */
-VM_INLINE float vm_atan_float(float x)
+GRD_INLINE float vm_atan_float(float x)
 {
     const float a = vm_abs_float(x), u = a > 1 ? -1 / a : a, z = u * u, tail = u * z * vm_atan_series_float(z);
     const float above = VM_PIO2_HIGH_FLOAT + (u + (tail + VM_PIO2_LOW_FLOAT));
@@ -116,7 +116,7 @@ VM_INLINE float vm_atan_float(float x)
 }
 
 /* The same beyond tan(3 pi/8); between that and tan(pi/8), pi/4 + atan((|x| - 1) / (|x| + 1)). */
-VM_INLINE double vm_atan_double(double x)
+GRD_INLINE double vm_atan_double(double x)
 {
     static const double c[] = {-0x1.555555555553dp-2, 0x1.999999999586dp-3, -0x1.24924922ad6ap-3,  0x1.c71c70e60fc66p-4,
                                -0x1.745cf8dc11953p-4, 0x1.3b111910327f2p-4, -0x1.10ebb789b1f1ap-4, 0x1.df0f3e5e68cecp-5,
@@ -135,7 +135,7 @@ struct vm_half_exp_float {
     float value, low;
 };
 
-VM_INLINE struct vm_half_exp_float vm_half_exp_float(float a)
+GRD_INLINE struct vm_half_exp_float vm_half_exp_float(float a)
 {
     const struct vm_power e = vm_power_float(vm_at_most(90, a), -0.0f);
     const struct vm_factors scale = vm_factors_float(e.t);
@@ -143,14 +143,14 @@ VM_INLINE struct vm_half_exp_float vm_half_exp_float(float a)
     return (struct vm_half_exp_float){half * scale.a * scale.b, low * scale.a * scale.b};
 }
 
-VM_INLINE double vm_half_exp_double(double a)
+GRD_INLINE double vm_half_exp_double(double a)
 {
     const struct vm_product e = vm_exp_product(a, 0);
     return 0.5 * e.a * e.b;
 }
 
 /* x + x^3 p(x^2) below 1, (e^x - e^-x) / 2 above. */
-VM_INLINE float vm_sinh_float(float x)
+GRD_INLINE float vm_sinh_float(float x)
 {
     static const float c[] = {0x1.555556p-3f, 0x1.1110ep-7f, 0x1.a022bap-13f, 0x1.756c5cp-19f};
     const float a = vm_abs_float(x), z = a * a;
@@ -159,7 +159,7 @@ VM_INLINE float vm_sinh_float(float x)
     return vm_or_nan(x, vm_copysign_float(a < 1 ? below : above, x));
 }
 
-VM_INLINE double vm_sinh_double(double x)
+GRD_INLINE double vm_sinh_double(double x)
 {
     static const double c[] = {0x1.5555555555556p-3, 0x1.111111111101ep-7,  0x1.a01a01a037247p-13, 0x1.71de3a3b072c6p-19,
                                0x1.ae646ff772e9p-26, 0x1.6116f23eac711p-33, 0x1.b5c9cc0f49559p-41};
@@ -169,13 +169,13 @@ VM_INLINE double vm_sinh_double(double x)
     return x == x ? y : x;
 }
 
-VM_INLINE float vm_cosh_float(float x)
+GRD_INLINE float vm_cosh_float(float x)
 {
     const struct vm_half_exp_float half = vm_half_exp_float(vm_abs_float(x));
     return vm_or_nan(x, half.value + (0.25f / half.value + half.low));
 }
 
-VM_INLINE double vm_cosh_double(double x)
+GRD_INLINE double vm_cosh_double(double x)
 {
     const double half = vm_half_exp_double(vm_abs(x)), y = half + 0.25 / half;
     return x == x ? y : x;
@@ -184,14 +184,14 @@ VM_INLINE double vm_cosh_double(double x)
 /* ---- asinh, acosh, atanh ------------------------------------------------------------------------------------------------------------ */
 /* Floats compute in double, as logarithms of 1 + f with an f that has lost nothing, and round once; doubles are left to libm.
  * asinh(a) = log(a + r), r = sqrt(a^2 + 1), and r - 1 = a^2 / (r + 1). */
-VM_INLINE float vm_asinh_float(float x)
+GRD_INLINE float vm_asinh_float(float x)
 {
     const double a = vm_abs(x), square = a * a, y = vm_log1p_short(a + square / (1 + sqrt(square + 1)));
     return vm_or_nan(x, vm_copysign_float(a < INFINITY ? (float)y : INFINITY, x));
 }
 
 /* acosh(x) = log(x + sqrt(x^2 - 1)), x = 1 + d. */
-VM_INLINE float vm_acosh_float(float x)
+GRD_INLINE float vm_acosh_float(float x)
 {
     const double d = (double)x - 1, y = vm_log1p_short(d + sqrt(d * (d + 2)));
     const float inside = x < INFINITY ? (float)y : x;
@@ -199,7 +199,7 @@ VM_INLINE float vm_acosh_float(float x)
 }
 
 /* 2 atanh(x) = log((1 + x) / (1 - x)); where that is near 1, x is the argument of its series. */
-VM_INLINE float vm_atanh_float(float x)
+GRD_INLINE float vm_atanh_float(float x)
 {
     const double a = vm_abs(x);
     const struct vm_split split = vm_split((1 + a) / (1 - a));

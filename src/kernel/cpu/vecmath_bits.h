@@ -1,14 +1,14 @@
 /* The bits of a REAL, float or double, as a WORD, and arithmetic on it. The includer defines both, what is FUSED, and the NAME of a function:
  * vecmath_float.h and vecmath.h include this once each. */
 
-VM_INLINE WORD NAME(vm_bits)(REAL x)
+GRD_INLINE WORD NAME(vm_bits)(REAL x)
 {
     WORD u;
     memcpy(&u, &x, sizeof u);
     return u;
 }
 
-VM_INLINE REAL NAME(vm_from_bits)(WORD u)
+GRD_INLINE REAL NAME(vm_from_bits)(WORD u)
 {
     REAL x;
     memcpy(&x, &u, sizeof x);
@@ -16,7 +16,7 @@ VM_INLINE REAL NAME(vm_from_bits)(WORD u)
 }
 
 /* a * b + c, fused where that is one instruction. */
-VM_INLINE REAL NAME(vm_fma)(REAL a, REAL b, REAL c)
+GRD_INLINE REAL NAME(vm_fma)(REAL a, REAL b, REAL c)
 {
 #ifdef HAS_FMA
     return FUSED(a, b, c);
@@ -27,18 +27,18 @@ VM_INLINE REAL NAME(vm_fma)(REAL a, REAL b, REAL c)
 
 #define SIGN ((WORD)1 << (8 * sizeof(WORD) - 1))
 
-VM_INLINE REAL NAME(vm_abs)(REAL x)
+GRD_INLINE REAL NAME(vm_abs)(REAL x)
 {
     return NAME(vm_from_bits)(NAME(vm_bits)(x) & ~SIGN);
 }
 
 /* x, whose bit of the sign is not set, with that of another number. */
-VM_INLINE REAL NAME(vm_signed)(REAL x, REAL sign)
+GRD_INLINE REAL NAME(vm_signed)(REAL x, REAL sign)
 {
     return NAME(vm_from_bits)(NAME(vm_bits)(x) | (NAME(vm_bits)(sign) & SIGN));
 }
 
-VM_INLINE REAL NAME(vm_copysign)(REAL x, REAL sign)
+GRD_INLINE REAL NAME(vm_copysign)(REAL x, REAL sign)
 {
     return NAME(vm_signed)(NAME(vm_abs)(x), sign);
 }
@@ -46,7 +46,7 @@ VM_INLINE REAL NAME(vm_copysign)(REAL x, REAL sign)
 #undef SIGN
 
 /* c[0] + c[1] x + … */
-VM_INLINE REAL NAME(vm_poly)(const REAL *c, int n, REAL x)
+GRD_INLINE REAL NAME(vm_poly)(const REAL *c, int n, REAL x)
 {
     REAL p = c[n - 1];
     UNROLLED for (int i = n - 2; i >= 0; i--) p = NAME(vm_fma)(p, x, c[i]);
@@ -54,7 +54,7 @@ VM_INLINE REAL NAME(vm_poly)(const REAL *c, int n, REAL x)
 }
 
 /* The same in two chains, of even and of odd powers, which do not wait for each other. */
-VM_INLINE REAL NAME(vm_poly_abreast)(const REAL *c, int n, REAL x)
+GRD_INLINE REAL NAME(vm_poly_abreast)(const REAL *c, int n, REAL x)
 {
     const REAL square = x * x;
     const int even = (n - 1) / 2 * 2, odd = n / 2 * 2 - 1;

@@ -14,8 +14,6 @@
 
 #include "kernel/cpu/loop.h"
 
-#define VM_INLINE static inline __attribute__((always_inline, unused, const))
-
 #define REAL float
 #define WORD uint32_t
 #define FUSED __builtin_fmaf
@@ -24,20 +22,20 @@
 
 /* As integers, floats are in order above 0, and below it in the reverse order when unsigned: a minimum of integers is one instruction where
  * one that heeds NaN is not. A NaN may become the limit. */
-VM_INLINE float vm_at_least(float negative, float x)
+GRD_INLINE float vm_at_least(float negative, float x)
 {
     const uint32_t a = vm_bits_float(negative), b = vm_bits_float(x);
     return vm_from_bits_float(a < b ? a : b);
 }
 
-VM_INLINE float vm_at_most(float positive, float x)
+GRD_INLINE float vm_at_most(float positive, float x)
 {
     const int32_t a = (int32_t)vm_bits_float(positive), b = (int32_t)vm_bits_float(x);
     return vm_from_bits_float((uint32_t)(a < b ? a : b));
 }
 
 /* y, and x where it is NaN: the bits of what comes out of arithmetic with two NaNs depend on the order of the operands. */
-VM_INLINE float vm_or_nan(float x, float y)
+GRD_INLINE float vm_or_nan(float x, float y)
 {
     return x == x ? y : x;
 }
@@ -54,7 +52,7 @@ struct vm_power {
 };
 
 /* Of x + low; |x| < 200. w = r + r^2 q(r), |r| <= ln2 / 2. */
-VM_INLINE struct vm_power vm_power_float(float x, float low)
+GRD_INLINE struct vm_power vm_power_float(float x, float low)
 {
     const float t = vm_fma_float(x, 0x1.715476p0f, VM_ROUNDER_FLOAT), n = t - VM_ROUNDER_FLOAT;
     const float r = vm_fma_float(n, -VM_LN2_LOW_FLOAT, vm_fma_float(n, -VM_LN2_HIGH_FLOAT, x) + low), square = r * r;
@@ -65,7 +63,7 @@ VM_INLINE struct vm_power vm_power_float(float x, float low)
 }
 
 /* 2^(n + more) for n = t - VM_ROUNDER_FLOAT, n + more in [-126, 127]. */
-VM_INLINE float vm_scale_float(float t, int more)
+GRD_INLINE float vm_scale_float(float t, int more)
 {
     return vm_from_bits_float((vm_bits_float(t) + (uint32_t)(127 + more)) << 23);
 }
@@ -75,7 +73,7 @@ struct vm_factors {
     float a, b;
 };
 
-VM_INLINE struct vm_factors vm_factors_float(float t)
+GRD_INLINE struct vm_factors vm_factors_float(float t)
 {
     const uint32_t sum = vm_bits_float(t) + 254, half = sum >> 1;
     return (struct vm_factors){vm_from_bits_float(half << 23), vm_from_bits_float((sum - half) << 23)};
@@ -86,7 +84,7 @@ struct vm_scaled {
     float t, p;
 };
 
-VM_INLINE struct vm_scaled vm_scaled_exp_float(float x)
+GRD_INLINE struct vm_scaled vm_scaled_exp_float(float x)
 {
     static const float c[] = {0x1p-1f, 0x1.55548cp-3f, 0x1.5554d8p-5f, 0x1.123d6cp-7f, 0x1.6d5f78p-10f};
     const float t = vm_fma_float(x, 0x1.715476p0f, VM_ROUNDER_FLOAT), n = t - VM_ROUNDER_FLOAT;
@@ -95,20 +93,20 @@ VM_INLINE struct vm_scaled vm_scaled_exp_float(float x)
 }
 
 /* For x of which neither e^x nor 1 / e^x is subnormal: in [-87, 88]. */
-VM_INLINE float vm_exp_normal_float(float x)
+GRD_INLINE float vm_exp_normal_float(float x)
 {
     const struct vm_scaled e = vm_scaled_exp_float(x);
     return vm_from_bits_float(vm_bits_float(e.p) + (vm_bits_float(e.t) << 23));
 }
 
-VM_INLINE float vm_exp_float(float x)
+GRD_INLINE float vm_exp_float(float x)
 {
     const struct vm_scaled e = vm_scaled_exp_float(vm_at_least(-104, vm_at_most(89, x)));
     const struct vm_factors scale = vm_factors_float(e.t);
     return vm_or_nan(x, e.p * scale.a * scale.b);
 }
 
-VM_INLINE float vm_exp2_float(float x)
+GRD_INLINE float vm_exp2_float(float x)
 {
     static const float c[] = {0x1.62e430p-1f, 0x1.ebfbe2p-3f, 0x1.c6af6ep-5f, 0x1.3b28d2p-7f, 0x1.5f10aep-10f, 0x1.452158p-13f};
     const float a = vm_at_least(-151, vm_at_most(128, x)), t = a + VM_ROUNDER_FLOAT, f = a - (t - VM_ROUNDER_FLOAT);
@@ -116,7 +114,7 @@ VM_INLINE float vm_exp2_float(float x)
     return vm_or_nan(x, vm_fma_float(f, vm_poly_float(c, 6, f), 1) * scale.a * scale.b);
 }
 
-VM_INLINE float vm_expm1_float(float x)
+GRD_INLINE float vm_expm1_float(float x)
 {
     const struct vm_power e = vm_power_float(vm_at_least(-18, vm_at_most(89, x)), -0.0f);
     const float half = vm_scale_float(e.t, -1), high = half - 0.5f; /* 2^n itself may overflow */
@@ -132,7 +130,7 @@ struct vm_split_float {
     uint32_t biased; /* exponent + 127, for normal x */
 };
 
-VM_INLINE struct vm_split_float vm_split_float(float x)
+GRD_INLINE struct vm_split_float vm_split_float(float x)
 {
     const uint32_t sqrt_half = 0x3f3504f3, u = vm_bits_float(x) - sqrt_half;
     const int32_t exponent = (int32_t)u >> 23;
@@ -141,7 +139,7 @@ VM_INLINE struct vm_split_float vm_split_float(float x)
 }
 
 /* Subnormal numbers are scaled to normal ones. */
-VM_INLINE struct vm_split_float vm_split_any_float(float x)
+GRD_INLINE struct vm_split_float vm_split_any_float(float x)
 {
     const float up = x < 0x1p-126f ? 0x1p25f : 1, down = x < 0x1p-126f ? 25 : 0;
     struct vm_split_float s = vm_split_float(x * up);
@@ -150,7 +148,7 @@ VM_INLINE struct vm_split_float vm_split_any_float(float x)
 }
 
 /* Returns log of arguments outside of (0, infinity); y elsewhere. */
-VM_INLINE float vm_log_special_float(float x, float y)
+GRD_INLINE float vm_log_special_float(float x, float y)
 {
     const float outside = x == 0 ? -INFINITY : NAN;
     y = x < INFINITY ? y : x;
@@ -158,7 +156,7 @@ VM_INLINE float vm_log_special_float(float x, float y)
 }
 
 /* log(1 + f) - f = -f^2 / 2 + f^3 p(f) */
-VM_INLINE float vm_log_tail_float(float f)
+GRD_INLINE float vm_log_tail_float(float f)
 {
     static const float c[] = {-0.5f,          0x1.555554p-2f,  -0x1.000228p-2f, 0x1.99a01ap-3f, -0x1.547210p-3f,
                               0x1.22d946p-3f, -0x1.0d86a2p-3f, 0x1.055eeep-3f,  -0x1.38b312p-4f};
@@ -166,27 +164,27 @@ VM_INLINE float vm_log_tail_float(float f)
 }
 
 /* log(1 + f + f_low) + exponent log 2 */
-VM_INLINE float vm_log_sum_float(float f, float f_low, float exponent)
+GRD_INLINE float vm_log_sum_float(float f, float f_low, float exponent)
 {
     const float tail = vm_fma_float(exponent, VM_LN2_LOW_FLOAT, vm_log_tail_float(f)) + f_low;
     return vm_fma_float(exponent, VM_LN2_HIGH_FLOAT, f + tail);
 }
 
 /* For positive x that is neither subnormal nor infinite. */
-VM_INLINE float vm_log_normal_float(float x)
+GRD_INLINE float vm_log_normal_float(float x)
 {
     const struct vm_split_float s = vm_split_float(x);
     return vm_log_sum_float(s.f, -0.0f, s.exponent);
 }
 
-VM_INLINE float vm_log_float(float x)
+GRD_INLINE float vm_log_float(float x)
 {
     const struct vm_split_float s = vm_split_any_float(x);
     return vm_log_special_float(x, vm_log_sum_float(s.f, -0.0f, s.exponent));
 }
 
 /* With the rounding error of 1 + x put back into f. */
-VM_INLINE float vm_log1p_float(float x)
+GRD_INLINE float vm_log1p_float(float x)
 {
     const float y = 1 + x, x_part = y - 1;
     const float error = (1 - (y - x_part)) + (x - x_part);
@@ -198,7 +196,7 @@ VM_INLINE float vm_log1p_float(float x)
 }
 
 /* log to another base: f and 1 / log(base) in two parts, of which the high ones have 12 bits; two: log of 2 to the base. */
-VM_INLINE float vm_log_base_float(float x, float inverse_high, float inverse_low, float two_high, float two_low)
+GRD_INLINE float vm_log_base_float(float x, float inverse_high, float inverse_low, float two_high, float two_low)
 {
     const struct vm_split_float s = vm_split_any_float(x);
     const float high = vm_from_bits_float(vm_bits_float(s.f) & 0xfffff000);
@@ -208,19 +206,19 @@ VM_INLINE float vm_log_base_float(float x, float inverse_high, float inverse_low
     return vm_log_special_float(x, sum + (((a - sum) + b) + small));
 }
 
-VM_INLINE float vm_log2_float(float x)
+GRD_INLINE float vm_log2_float(float x)
 {
     return vm_log_base_float(x, 0x1.714p+0f, 0x1.47652cp-12f, 1, 0);
 }
 
-VM_INLINE float vm_log10_float(float x)
+GRD_INLINE float vm_log10_float(float x)
 {
     return vm_log_base_float(x, 0x1.bcap-2f, 0x1.7b1526p-14f, 0x1.344p-2f, 0x1.3509f8p-18f);
 }
 
 /* ---- tanh, sigmoid and what is made of exp ----------------------------------------------------------------------------------------- */
 /* x + x^3 p(x^2) below 5/8, 1 - 2 / (e^2x + 1) above. */
-VM_INLINE float vm_tanh_float(float x)
+GRD_INLINE float vm_tanh_float(float x)
 {
     static const float c[] = {-0x1.555534p-2f, 0x1.110762p-3f, -0x1.b8439ap-5f, 0x1.52532p-6f, -0x1.769de4p-8f};
     const float a = vm_abs_float(x), z = a * a;
@@ -231,19 +229,19 @@ VM_INLINE float vm_tanh_float(float x)
 }
 
 /* x / (1 + e^y) for e^(y + low) = e; y in [-40, 112]. Divided by 2^-64 (1 + e), which does not overflow. */
-VM_INLINE float vm_logistic_float(float x, struct vm_power e)
+GRD_INLINE float vm_logistic_float(float x, struct vm_power e)
 {
     const float small = 0x1p-64f, scale = vm_scale_float(e.t, -64), one = small + scale, one_low = small - (one - scale);
     return x / (one + vm_fma_float(scale, e.w, one_low)) * small;
 }
 
-VM_INLINE float vm_sigmoid_float(float x)
+GRD_INLINE float vm_sigmoid_float(float x)
 {
     return vm_or_nan(x, vm_logistic_float(1, vm_power_float(vm_at_least(-40, vm_at_most(104, -x)), -0.0f)));
 }
 
 /* -infinity gives NaN, as -infinity / infinity does. */
-VM_INLINE float vm_silu_float(float x)
+GRD_INLINE float vm_silu_float(float x)
 {
     const float a = vm_at_least(-110, x);
     const float y = vm_logistic_float(a, vm_power_float(vm_at_least(-40, -a), -0.0f));
@@ -252,7 +250,7 @@ VM_INLINE float vm_silu_float(float x)
 }
 
 /* log(1 + e^x) = max(x, 0) + log(1 + e^-|x|); 1 + e = 1 + f or 2 (1 + f), with its rounding error in f. */
-VM_INLINE float vm_softplus_float(float x)
+GRD_INLINE float vm_softplus_float(float x)
 {
     const struct vm_power power = vm_power_float(vm_at_least(-104, -vm_abs_float(x)), -0.0f);
     const float scale = vm_scale_float(power.t, 64) * 0x1p-64f, mantissa = 1 + power.w;
@@ -265,7 +263,7 @@ VM_INLINE float vm_softplus_float(float x)
 
 /* ---- erf, gelu ----------------------------------------------------------------------------------------------------------------------- */
 /* erf for |x| < 1: x + x p(x^2). */
-VM_INLINE float vm_erf_near_float(float x)
+GRD_INLINE float vm_erf_near_float(float x)
 {
     static const float c[] = {0x1.06eba8p-3f, -0x1.812740p-2f,  0x1.ce2d52p-4f, -0x1.b7fec4p-6f,
                               0x1.542fecp-8f, -0x1.a5197ap-11f, 0x1.4c5cb4p-14f};
@@ -273,7 +271,7 @@ VM_INLINE float vm_erf_near_float(float x)
 }
 
 /* 1 - e^p(|x|) from 1 on. */
-VM_INLINE float vm_erf_float(float x)
+GRD_INLINE float vm_erf_float(float x)
 {
     static const float c[] = {-0x1.723a4p-12f, -0x1.2085ep0f,   -0x1.46c4e4p-1f, -0x1.a60f18p-4f,
                               0x1.654b6cp-6f,  -0x1.81609ap-9f, 0x1.854facp-13f};
@@ -286,7 +284,7 @@ VM_INLINE float vm_erf_float(float x)
 #ifdef HAS_FMA
 /* x tanh(log(1 + e)) = x n / (n + 2) with n = e (e + 2), e = e^x. e and n are scaled by 2^64 until the end, which keeps what rounding took off normal.
  * -infinity gives NaN, as -infinity * 0 does. */
-VM_INLINE float vm_mish_float(float x)
+GRD_INLINE float vm_mish_float(float x)
 {
     const float down = 0x1p-64f, a = vm_at_least(-125, vm_at_most(20, x));
     const struct vm_power power = vm_power_float(a, -0.0f);
@@ -303,7 +301,7 @@ VM_INLINE float vm_mish_float(float x)
 
 /* x Phi(x) = max(x, 0) - a Phi(-a) for a = |x|, and a Phi(-a) = e^(-a^2 / 2) v p(u), v = a / (a + 4), u = 2 v - 1: u hardly adds to the error of v.
  * -infinity gives NaN, as the formula with erf does. */
-VM_INLINE float vm_gelu_float(float x)
+GRD_INLINE float vm_gelu_float(float x)
 {
     static const float c[] = {0x1.82b4bcp-1f,  -0x1.373e38p-1f, 0x1.8c6d9ep-2f,  -0x1.7e0030p-3f, 0x1.eed37ep-5f,
                               -0x1.ed11ecp-8f, -0x1.cc26a2p-9f, 0x1.9b0db4p-10f, 0x1.707c8ap-13f, -0x1.17bd62p-13f};
@@ -317,7 +315,7 @@ VM_INLINE float vm_gelu_float(float x)
 }
 
 /* x / (1 + e^-u) is x (1 + tanh(u / 2)) / 2; u = x (2 sqrt(2 / pi) + w), w = 2 sqrt(2 / pi) 0.044715 x^2. */
-VM_INLINE float vm_gelu_tanh_float(float x)
+GRD_INLINE float vm_gelu_tanh_float(float x)
 {
     const float first = 0x1.988454p0f, first_low = -0x1.857936p-25f, third = 0x1.2444f2p-4f, third_low = 0x1.49b16ap-29f;
     const float a = vm_at_least(-11, vm_at_most(11, x));

@@ -6,7 +6,7 @@
 #include "kernel/cpu/vecmath_angle.h"
 
 /* ---- hypot --------------------------------------------------------------------------------------------------------------------- */
-VM_INLINE float vm_hypot_float(float x, float y)
+GRD_INLINE float vm_hypot_float(float x, float y)
 {
     const double a = x, b = y;
     const bool infinite = (vm_abs_float(x) == INFINITY) | (vm_abs_float(y) == INFINITY);
@@ -14,7 +14,7 @@ VM_INLINE float vm_hypot_float(float x, float y)
 }
 
 /* Numbers near the ends of the range are scaled by a power of two. */
-VM_INLINE double vm_hypot_double(double x, double y)
+GRD_INLINE double vm_hypot_double(double x, double y)
 {
     const double ax = vm_abs(x), ay = vm_abs(y), unscaled = ax > ay ? ax : ay;
     const double scale = unscaled > 0x1p500 ? 0x1p-600 : unscaled < 0x1p-400 ? 0x1p600 : 1;
@@ -30,7 +30,7 @@ VM_INLINE double vm_hypot_double(double x, double y)
 /* ---- atan2 --------------------------------------------------------------------------------------------------------------------------- */
 /* With t = min / max of |x| and |y|, atan(t) is u + u^3 p(u^2) for u = t, or pi/4 more for u = (t - 1) / (t + 1) where that is nearer to 0; the angle is a multiple of
  * pi/4, and that added or taken away. `exact`: the rounding errors of u and of the multiple are put back. */
-VM_INLINE double vm_angle(double y, double x, bool exact)
+GRD_INLINE double vm_angle(double y, double x, bool exact)
 {
     static const double c[] = {-0x1.555555555553dp-2, 0x1.999999999586dp-3, -0x1.24924922ad6ap-3,  0x1.c71c70e60fc66p-4,
                                -0x1.745cf8dc11953p-4, 0x1.3b111910327f2p-4, -0x1.10ebb789b1f1ap-4, 0x1.df0f3e5e68cecp-5,
@@ -59,7 +59,7 @@ VM_INLINE double vm_angle(double y, double x, bool exact)
 }
 
 /* With fused multiply-add in float: atan(t) for t up to 1, and what rounding took off t put back. */
-VM_INLINE float vm_atan2_float(float y, float x)
+GRD_INLINE float vm_atan2_float(float y, float x)
 {
 #ifdef HAS_FMA
     const float ax = vm_abs_float(x), ay = vm_abs_float(y);
@@ -79,7 +79,7 @@ VM_INLINE float vm_atan2_float(float y, float x)
 #endif
 }
 
-VM_INLINE double vm_atan2_double(double y, double x)
+GRD_INLINE double vm_atan2_double(double y, double x)
 {
     return vm_angle(y, x, true);
 }

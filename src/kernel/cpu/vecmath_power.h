@@ -13,7 +13,7 @@ struct vm_double_log {
 };
 
 /* log of a positive number. 1 + f = (1 + s) / (1 - s), and log(1 + f) = 2 s + s^3 (2/3 + z p(z)), z = s^2; what rounding takes off s, z and the sums is kept. */
-VM_INLINE struct vm_double_log vm_log_in_two(double a)
+GRD_INLINE struct vm_double_log vm_log_in_two(double a)
 {
     static const double c[] = {0x1.999999999999ap-2, 0x1.2492492492492p-2, 0x1.c71c71c71c71cp-3, 0x1.745d1745d1746p-3,
                                0x1.3b13b13b13b14p-3, 0x1.1111111111111p-3, 0x1.e1e1e1e1e1e1ep-4, 0x1.af286bca1af28p-4,
@@ -33,7 +33,7 @@ VM_INLINE struct vm_double_log vm_log_in_two(double a)
 }
 
 /* e^(x + low), as vm_exp_product gives it, with what rounding takes off the rest of x and off 1 + r. */
-VM_INLINE struct vm_product vm_exp_in_two(double x, double low)
+GRD_INLINE struct vm_product vm_exp_in_two(double x, double low)
 {
     x = vm_clamp(x, -1400, 711);
     const double t = vm_fma(x, VM_LOG2E, VM_ROUNDER), n = t - VM_ROUNDER;
@@ -43,7 +43,7 @@ VM_INLINE struct vm_product vm_exp_in_two(double x, double low)
     return (struct vm_product){(sum + (sum_low + curve)) * vm_power_of_two(half), vm_power_of_two(rest)};
 }
 
-VM_INLINE double vm_pow_double(double x, double y)
+GRD_INLINE double vm_pow_double(double x, double y)
 {
     const double a = vm_abs(x), size = vm_abs(y), half = 0.5 * size, most = 0x1p70; /* more overflows, or vanishes, whatever x is but 1 */
     const struct vm_double_log log = vm_log_in_two(a);

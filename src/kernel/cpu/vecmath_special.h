@@ -7,7 +7,7 @@
 #include "kernel/cpu/vecmath_angle.h"
 
 /* c[0] + c[1] x + …, by even and odd powers: the compiler unrolls loops of at most 16 steps. n is even. */
-VM_INLINE double vm_poly_long(const double *c, int n, double x)
+GRD_INLINE double vm_poly_long(const double *c, int n, double x)
 {
     const double z = x * x;
     double even = c[n - 2], odd = c[n - 1];
@@ -21,7 +21,7 @@ VM_INLINE double vm_poly_long(const double *c, int n, double x)
 
 /* ---- sinc ---------------------------------------------------------------------------------------------------------------- */
 /* sin(pi r) / (pi r) for |r| <= 1/2. */
-VM_INLINE double vm_sinc_near(double r)
+GRD_INLINE double vm_sinc_near(double r)
 {
     static const double c[] = {1.0,
                                -1.6449340668482264,
@@ -36,7 +36,7 @@ VM_INLINE double vm_sinc_near(double r)
 }
 
 /* sin(pi x) / (pi x), by the distance r from the nearest integer; the sign changes at every integer. */
-VM_INLINE double vm_sinc(double x)
+GRD_INLINE double vm_sinc(double x)
 {
     const double n = rint(x), r = x - n, half = 0.5 * n;
     const double y = (r == x ? 1 : r / x) * vm_sinc_near(r);
@@ -45,7 +45,7 @@ VM_INLINE double vm_sinc(double x)
 
 /* ---- The logarithm of gamma ------------------------------------------------------------------------------------------------------ */
 /* lgamma(t) / ((t - 1) (t - 2)), for t in [1, 2.5]. */
-VM_INLINE double vm_lgamma_middle(double t)
+GRD_INLINE double vm_lgamma_middle(double t)
 {
     static const double c[] = {0.45013931210708713,   -0.08961118996804693,    0.025042751826455885,  -0.008038388572783934,
                                0.0027768926703619816, -0.001002893316103218,   0.0003730056903742953, -0.0001415871200628767,
@@ -55,7 +55,7 @@ VM_INLINE double vm_lgamma_middle(double t)
 }
 
 /* log of a positive normal number */
-VM_INLINE double vm_log_normal(double x)
+GRD_INLINE double vm_log_normal(double x)
 {
     const struct vm_split split = vm_split(x);
     return vm_log_of_split(split.f, split.exponent);
@@ -63,7 +63,7 @@ VM_INLINE double vm_log_normal(double x)
 
 /* lgamma(z) = base(z) - log(divisor): for z <= 2.5 from [1, 2.5] by 5.5.1, up to 8 from beyond 8 by that six times, and there 5.11.1; for negative x by
  * 5.5.3 of z = 1 - x. Doubles are left to libm, which has the zeros below -2 to their last digits. */
-VM_INLINE float vm_lgamma_float(float number)
+GRD_INLINE float vm_lgamma_float(float number)
 {
     static const double stirling[] = {1. / 12, -1. / 360, 1. / 1260, -1. / 1680, 1. / 1188, -691. / 360360};
     const double x = number, z = x < 0 ? 1 - x : x;
@@ -83,7 +83,7 @@ VM_INLINE float vm_lgamma_float(float number)
 
 /* ---- Digamma --------------------------------------------------------------------------------------------------------------- */
 /* pi / tan(pi r) for |r| <= 1/2. */
-VM_INLINE double vm_cotangent(double r)
+GRD_INLINE double vm_cotangent(double r)
 {
     static const double c[] = {1.0,
                                -4.934802200544676,
@@ -98,7 +98,7 @@ VM_INLINE double vm_cotangent(double r)
 }
 
 /* 5.11.2 from 8 on; 5.5.2 eight times below, of which the terms but the first are one fraction; 5.5.4 for negative numbers. */
-VM_INLINE double vm_digamma(double x)
+GRD_INLINE double vm_digamma(double x)
 {
     /* B(2k) / (2k), k = 1 to 9 */
     static const double bernoulli[] = {1. / 12,       -1. / 120, 1. / 252,      -1. / 240,     1. / 132,
@@ -119,7 +119,7 @@ VM_INLINE double vm_digamma(double x)
 
 /* ---- Modified Bessel functions ------------------------------------------------------------------------------------------------- */
 /* 10.25.2: I0(a) = 1 + z p(z), I1(a) = a / 2 (1 + z p(z)), z = (a / 2)^2, for a <= 8. */
-VM_INLINE double vm_i0_near(double a)
+GRD_INLINE double vm_i0_near(double a)
 {
     static const double c[] = {1.0,
                                0.25,
@@ -141,7 +141,7 @@ VM_INLINE double vm_i0_near(double a)
     return vm_fma(z, vm_poly(c, 16, z), 1);
 }
 
-VM_INLINE double vm_i1_near(double a)
+GRD_INLINE double vm_i1_near(double a)
 {
     static const double c[] = {0.5,
                                0.08333333333333331,
@@ -163,7 +163,7 @@ VM_INLINE double vm_i1_near(double a)
 }
 
 /* 10.40.1: sqrt(a) e^-a I0(a) and that of I1 are smooth in 1 / a; here polynomials in t = 16 / a - 1, for a >= 8. */
-VM_INLINE double vm_i0_far(double a)
+GRD_INLINE double vm_i0_far(double a)
 {
     static const double c[] = {0.4021765094450081,      0.0033605519836678944,  0.00013621607439186705, 1.1143033787545386e-05,
                                1.4838475687894938e-06,  2.9735996224521226e-07, 8.872214307451732e-08,  3.932437699533459e-08,
@@ -175,7 +175,7 @@ VM_INLINE double vm_i0_far(double a)
     return vm_poly_long(c, 26, 16 / a - 1) / sqrt(a);
 }
 
-VM_INLINE double vm_i1_far(double a)
+GRD_INLINE double vm_i1_far(double a)
 {
     static const double c[] = {0.38939845902587233,     -0.009749577193235768,   -0.00021923576383382282, -1.5038547197358572e-05,
                                -1.8349101357991557e-06, -3.4838567401229716e-07, -1.0001282610189342e-07, -4.312778920167609e-08,
@@ -189,7 +189,7 @@ VM_INLINE double vm_i1_far(double a)
 
 #define VM_E16 0x1.0f2ebd0a80020p+23 /* e^16; e^a overflows before I0 and I1 do */
 
-VM_INLINE double vm_i0(double x)
+GRD_INLINE double vm_i0(double x)
 {
     const double a = vm_abs(x);
     const struct vm_product e = vm_exp_product((a < 720 ? a : 720) - 16, 0);
@@ -197,7 +197,7 @@ VM_INLINE double vm_i0(double x)
     return a <= 8 ? vm_i0_near(a) : a < 720 ? far : a + INFINITY;
 }
 
-VM_INLINE double vm_i1(double x)
+GRD_INLINE double vm_i1(double x)
 {
     const double a = vm_abs(x);
     const struct vm_product e = vm_exp_product((a < 720 ? a : 720) - 16, 0);
@@ -205,13 +205,13 @@ VM_INLINE double vm_i1(double x)
     return vm_copysign(a <= 8 ? vm_i1_near(a) : a < 720 ? far : a + INFINITY, x);
 }
 
-VM_INLINE double vm_i0e(double x)
+GRD_INLINE double vm_i0e(double x)
 {
     const double a = vm_abs(x), near = vm_exp_double(-a) * vm_i0_near(a);
     return a <= 8 ? near : vm_i0_far(a);
 }
 
-VM_INLINE double vm_i1e(double x)
+GRD_INLINE double vm_i1e(double x)
 {
     const double a = vm_abs(x), near = vm_exp_double(-a) * vm_i1_near(a);
     return vm_copysign(a <= 8 ? near : vm_i1_far(a), x);
@@ -219,7 +219,7 @@ VM_INLINE double vm_i1e(double x)
 
 /* ---- The normal distribution ------------------------------------------------------------------------------------------------------- */
 /* e^(a^2) erfc(a) for a >= 0; 7.12.1 where the polynomial ends. */
-VM_INLINE double vm_erfcx_positive(double a)
+GRD_INLINE double vm_erfcx_positive(double a)
 {
     static const double c[] = {1, -1. / 2, 3. / 4, -15. / 8, 105. / 16, -945. / 32, 10395. / 64, -135135. / 128};
     const double near = vm_erfcx(a < 27.5 ? a : 27.5), w = 1 / (a * a);
@@ -228,14 +228,14 @@ VM_INLINE double vm_erfcx_positive(double a)
 }
 
 /* e^z for z = factor * a^2, with the square in two parts. */
-VM_INLINE double vm_exp_square(double factor, double a)
+GRD_INLINE double vm_exp_square(double factor, double a)
 {
     const double b = a < 0x1p500 ? a : 0x1p500, z = b * b;
     const struct vm_product e = vm_exp_product(factor * z, factor * (z < 2000 ? vm_product_error(b, b, z) : 0));
     return e.a * e.b;
 }
 
-VM_INLINE float vm_erfc_float(float number)
+GRD_INLINE float vm_erfc_float(float number)
 {
     const double x = number, a = vm_clamp(vm_abs(x), 0, 14), tail = vm_exp_short(-a * a) * vm_erfcx_short(a);
     return x == x ? (float)(x < 0 ? 2 - tail : tail) : number;
@@ -243,7 +243,7 @@ VM_INLINE float vm_erfc_float(float number)
 
 #define vm_erfc(x) _Generic((x), float : vm_erfc_float, double : erfc)(x)
 
-VM_INLINE double vm_erfcx_any(double x)
+GRD_INLINE double vm_erfcx_any(double x)
 {
     const double a = vm_abs(x), y = vm_erfcx_positive(a);
     const double left = 2 * vm_exp_square(1, a) - y;
@@ -251,18 +251,18 @@ VM_INLINE double vm_erfcx_any(double x)
 }
 
 /* P(X < -a) of a normal X, for a >= 0. */
-VM_INLINE double vm_normal_tail(double a)
+GRD_INLINE double vm_normal_tail(double a)
 {
     return 0.5 * vm_exp_square(-0.5, a) * vm_erfcx_positive(a * 0x1.6a09e667f3bcdp-1);
 }
 
-VM_INLINE double vm_ndtr(double x)
+GRD_INLINE double vm_ndtr(double x)
 {
     const double tail = vm_normal_tail(vm_abs(x));
     return x < 0 ? tail : 1 - tail;
 }
 
-VM_INLINE double vm_log_ndtr(double x)
+GRD_INLINE double vm_log_ndtr(double x)
 {
     const double a = vm_abs(x), mills = 0.5 * vm_erfcx_positive(a * 0x1.6a09e667f3bcdp-1);
     const double left = vm_log_double(mills) - 0.5 * x * x, right = vm_log1p_double(-mills * vm_exp_square(-0.5, a));
@@ -270,7 +270,7 @@ VM_INLINE double vm_log_ndtr(double x)
 }
 
 /* The normal quantile of 1/2 + y, |y| <= 0.3647: y times a polynomial in y^2, with t = -1 to 1 for y^2 = 0 to 0.1332. */
-VM_INLINE double vm_quantile_middle(double y)
+GRD_INLINE double vm_quantile_middle(double y)
 {
     static const double c[] = {2.7128595245069795,    0.2449510409487426,     0.047951906054690775,  0.011698028193374524,
                                0.0031694525783381275, 0.0009130663717167928,  0.0002738350444608896, 8.448956090503483e-05,
@@ -282,7 +282,7 @@ VM_INLINE double vm_quantile_middle(double y)
 }
 
 /* x with P(X < -x) = p, for p <= 0.138. With z = sqrt(-2 log p), x / z is smooth in log z: a polynomial, with t = -1 to 1 for z = 1.99 to 38.65. */
-VM_INLINE double vm_quantile_tail(double p)
+GRD_INLINE double vm_quantile_tail(double p)
 {
     static const double c[] = {0.9593573196146874,      0.10214243533765002,     -0.1248834435005684,     0.09817633520226476,
                                -0.05507895142725817,    0.022988709605860094,    -0.007114139013602549,   0.0015144908655475766,
@@ -296,14 +296,14 @@ VM_INLINE double vm_quantile_tail(double p)
     return p > 0 ? x : p == 0 ? INFINITY : NAN;
 }
 
-VM_INLINE double vm_ndtri(double p)
+GRD_INLINE double vm_ndtri(double p)
 {
     const double y = p - 0.5, middle = vm_quantile_middle(y), tail = vm_quantile_tail(p < 0.5 ? p : 1 - p);
     return vm_abs(y) <= 0.3645 ? middle : vm_copysign(tail, y);
 }
 
 /* erfinv(x) sqrt(2) is the normal quantile of (1 + x) / 2. */
-VM_INLINE double vm_erfinv(double x)
+GRD_INLINE double vm_erfinv(double x)
 {
     const double a = vm_abs(x), middle = vm_quantile_middle(0.5 * x), tail = vm_quantile_tail(0.5 * (1 - a));
     return (a <= 0.729 ? middle : vm_copysign(tail, x)) * 0x1.6a09e667f3bcdp-1;

@@ -1,7 +1,7 @@
 /* The scalar bodies of elementwise kernels and the loops generated around them need this: arithmetic of the dtype, numbers of the operator, and loop.h.
  * How operands with strides reach those loops is in kernel/map.h. */
-#ifndef GRD_KERNEL_CPU_MAP_H
-#define GRD_KERNEL_CPU_MAP_H
+#ifndef GRD_KERNEL_CPU_ELEMENTWISE_H
+#define GRD_KERNEL_CPU_ELEMENTWISE_H
 
 #include "kernel/cpu/stream.h"
 #include "kernel/cpu/typed.h"
@@ -12,7 +12,7 @@
 #include "kernel/cpu/real.h"
 #endif
 
-/* Both values are computed, so that loops vectorise. */
+/* Returns yes or no. Both are computed before the choice, so that loops vectorise. */
 static inline C choose(bool test, C yes, C no)
 {
     return test ? yes : no;
@@ -41,7 +41,7 @@ static inline bool is_minus_one(C x)
 #endif
 
 /* The loops of kernels without numbers, whose results are of the dtype of their inputs. */
-INLINE void map_1(int64_t n, char *const *data, C (*body)(C))
+GRD_INLINE void map_1(int64_t n, char *const *data, C (*body)(C))
 {
     T *made = (T *)data[0];
     const T *x = (const T *)data[1];
@@ -50,7 +50,7 @@ INLINE void map_1(int64_t n, char *const *data, C (*body)(C))
         made[i] = store(body(load(x[i])));
 }
 
-INLINE void map_2(int64_t n, char *const *data, C (*body)(C, C))
+GRD_INLINE void map_2(int64_t n, char *const *data, C (*body)(C, C))
 {
     T *made = (T *)data[0];
     const T *x = (const T *)data[1], *y = (const T *)data[2];
@@ -60,7 +60,7 @@ INLINE void map_2(int64_t n, char *const *data, C (*body)(C, C))
 }
 
 /* The loops of kernels without numbers, whose results are bool. */
-INLINE void test_1(int64_t n, char *const *data, bool (*body)(C))
+GRD_INLINE void test_1(int64_t n, char *const *data, bool (*body)(C))
 {
     uint8_t *made = (uint8_t *)data[0];
     const C *x = (const C *)data[1];
@@ -69,7 +69,7 @@ INLINE void test_1(int64_t n, char *const *data, bool (*body)(C))
         made[i] = body(x[i]);
 }
 
-INLINE void test_2(int64_t n, char *const *data, bool (*body)(C, C))
+GRD_INLINE void test_2(int64_t n, char *const *data, bool (*body)(C, C))
 {
     uint8_t *made = (uint8_t *)data[0];
     const C *x = (const C *)data[1], *y = (const C *)data[2];
@@ -78,7 +78,7 @@ INLINE void test_2(int64_t n, char *const *data, bool (*body)(C, C))
         made[i] = body(x[i], y[i]);
 }
 
-INLINE void map_3(int64_t n, char *const *data, C (*body)(C, C, C))
+GRD_INLINE void map_3(int64_t n, char *const *data, C (*body)(C, C, C))
 {
     T *made = (T *)data[0];
     const T *x = (const T *)data[1], *y = (const T *)data[2], *z = (const T *)data[3];
@@ -99,7 +99,7 @@ struct line_source {
 };
 
 /* The copies are stored as wide as they are loaded: what is stored in parts is forwarded to no load. */
-INLINE struct line_source source_of(char *data, const char *element)
+GRD_INLINE struct line_source source_of(char *data, const char *element)
 {
     T *x = (T *)data;
     if (element == NULL)
@@ -110,17 +110,17 @@ INLINE struct line_source source_of(char *data, const char *element)
     return (struct line_source){x, 0};
 }
 
-INLINE const T *line_at(const struct line_source *x, int64_t i)
+GRD_INLINE const T *line_at(const struct line_source *x, int64_t i)
 {
     return x->data + (i & x->places);
 }
 
-INLINE bool has_element(const struct grd_light_call *call)
+GRD_INLINE bool has_element(const struct grd_light_call *call)
 {
     return call->element[0] != NULL || call->element[1] != NULL || call->element[2] != NULL;
 }
 
-INLINE void write_part(T *to, const T *part, int width, bool past)
+GRD_INLINE void write_part(T *to, const T *part, int width, bool past)
 {
     if (past)
         stream(to, part, width * (int)sizeof(T));
@@ -132,7 +132,7 @@ INLINE void write_part(T *to, const T *part, int width, bool past)
 enum { FAR_PART = GRD_IS_HALF ? OF_LINE : OF_LINE / 2 };
 
 /* Takes `width` elements at a time, and `round` before it looks whether it is done. */
-INLINE void lines_1(int64_t n, T *made, struct line_source x, const int round, const int width, bool past, C (*body)(C))
+GRD_INLINE void lines_1(int64_t n, T *made, struct line_source x, const int round, const int width, bool past, C (*body)(C))
 {
     for (int64_t i = 0; i < n; i += round) {
         const T *x_line = line_at(&x, i);
@@ -147,7 +147,7 @@ INLINE void lines_1(int64_t n, T *made, struct line_source x, const int round, c
         settle();
 }
 
-INLINE void light_1(int64_t n, char *const *data, const struct grd_light_call *call, C (*body)(C))
+GRD_INLINE void light_1(int64_t n, char *const *data, const struct grd_light_call *call, C (*body)(C))
 {
     if (!LIGHT || call == NULL) {
         map_1(n, data, body);
@@ -165,8 +165,8 @@ INLINE void light_1(int64_t n, char *const *data, const struct grd_light_call *c
         lines_1(n, made, x, FAR_PART, FAR_PART, false, body);
 }
 
-INLINE void lines_2(int64_t n, T *made, struct line_source x, struct line_source y, const int round, const int width, bool past,
-                    C (*body)(C, C))
+GRD_INLINE void lines_2(int64_t n, T *made, struct line_source x, struct line_source y, const int round, const int width, bool past,
+                        C (*body)(C, C))
 {
     for (int64_t i = 0; i < n; i += round) {
         const T *x_line = line_at(&x, i), *y_line = line_at(&y, i);
@@ -181,7 +181,7 @@ INLINE void lines_2(int64_t n, T *made, struct line_source x, struct line_source
         settle();
 }
 
-INLINE void light_2(int64_t n, char *const *data, const struct grd_light_call *call, C (*body)(C, C))
+GRD_INLINE void light_2(int64_t n, char *const *data, const struct grd_light_call *call, C (*body)(C, C))
 {
     if (!LIGHT || call == NULL) {
         map_2(n, data, body);
@@ -200,7 +200,7 @@ INLINE void light_2(int64_t n, char *const *data, const struct grd_light_call *c
 }
 
 /* `numbers`: the second and the third operand where both are one element, which is then converted once; otherwise NULL. */
-INLINE void lines_3(int64_t n, T *made, const struct line_source *x, const C *numbers, const int width, bool past, C (*body)(C, C, C))
+GRD_INLINE void lines_3(int64_t n, T *made, const struct line_source *x, const C *numbers, const int width, bool past, C (*body)(C, C, C))
 {
     for (int64_t i = 0; i < n; i += OF_LINE) {
         const T *x_line = line_at(&x[0], i), *y_line = line_at(&x[1], i), *z_line = line_at(&x[2], i);
@@ -220,7 +220,7 @@ INLINE void lines_3(int64_t n, T *made, const struct line_source *x, const C *nu
         settle();
 }
 
-INLINE void light_3(int64_t n, char *const *data, const struct grd_light_call *call, C (*body)(C, C, C))
+GRD_INLINE void light_3(int64_t n, char *const *data, const struct grd_light_call *call, C (*body)(C, C, C))
 {
     if (!LIGHT || call == NULL) {
         map_3(n, data, body);

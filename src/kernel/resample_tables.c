@@ -73,7 +73,7 @@ static int64_t clamped(int64_t i, int64_t n)
     return i < 0 ? 0 : i >= n ? n - 1 : i;
 }
 
-/* As in PyTorch images of two dimensions that stay, or double, do so whatever scale is given. */
+/* The nearest element. Like in PyTorch, a two-dimensional image whose size stays or doubles ignores the scale that is given. */
 static struct taps nearest_tap(const struct grd_resample_source *x, int64_t in, int64_t out, double scale, int64_t o)
 {
     if (x->mode == GRD_RESAMPLE_NEAREST && x->n == 2 && (out == in || out == 2 * in))
@@ -103,7 +103,7 @@ double grd_resample_reach(const struct grd_resample_source *x, double scale)
     return reach * (scale >= 1 ? scale : 1);
 }
 
-/* As wide as an output where those are wider than elements of the input. */
+/* The taps of an antialiasing filter, which is stretched by the scale if the image shrinks, so that it covers an output. */
 static struct taps filter_taps(const struct grd_resample_source *x, int64_t in, double scale, int64_t o)
 {
     const double reach = rounded(x, grd_resample_reach(x, scale)), middle = rounded(x, scale * rounded(x, (double)o + 0.5));
@@ -123,7 +123,7 @@ static bool is_resampled(const struct grd_resample_source *x, int axis)
     return axis >= GRD_RESAMPLE_AXES - x->n;
 }
 
-/* Those of output o along an axis of `in` elements; one that is not resampled has the element at its own place. */
+/* Returns the taps of output o along an axis of `in` elements; along an axis that is not resampled the element at o, with weight 1. */
 static struct taps taps_of(const struct grd_resample_source *x, int axis, int64_t in, int64_t out, int64_t o)
 {
     const double scale = x->scales[axis];
@@ -240,7 +240,7 @@ int64_t grd_resample_most_outputs(const struct grd_resample_source *x, int axis,
     return most;
 }
 
-/* With room for the weights of one output, which has no more taps than the input has elements, or MOST_TAPS. */
+/* Includes room for the weights of one output, which has at most as many taps as the input has elements, and at most MOST_TAPS. */
 int64_t grd_resample_table_bytes(const struct grd_resample_axis *a)
 {
     const int64_t most = (a->in > a->out ? a->in : a->out) + MOST_TAPS;
