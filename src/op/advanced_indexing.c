@@ -22,14 +22,14 @@
 
 /* The index tensors of a tensor's dimensions and the shape they broadcast to. */
 struct places {
-    grd_tensor *index[GRD_MAX_DIMS]; /* of each dimension; NULL: all of it. A mask has become an index for each of its dimensions … */
+    grd_tensor *index[GRD_MAX_DIMS]; /* the index of each dimension; NULL: all of it. A mask became an index for each of its dimensions … */
     int64_t joined[GRD_MAX_DIMS]; /* … or one for the last of them, whose size is then this one; 0: the dimension's own; -1: not the last */
     int64_t sizes[GRD_MAX_DIMS], n;    /* what the index tensors broadcast to */
-    int64_t count;                     /* elements of that */
+    int64_t count;                     /* number of elements of `sizes` */
     int64_t left[GRD_MAX_DIMS], nleft; /* the dimensions without an index */
-    int64_t at;                        /* how many of those stand before the index tensors' in the result */
-    struct grd_indices list;           /* where the elements are, in the order of the index tensors … */
-    int64_t step;                      /* … in units of so many bytes */
+    int64_t at;                        /* how many dimensions without an index precede the index dimensions in the result */
+    struct grd_indices list;           /* offsets of the elements, in the order of the index tensors … */
+    int64_t step;                      /* … in units of `step` bytes */
 };
 
 /* ---- Which dimensions --------------------------------------------------------------------------------------------------------- */
@@ -196,7 +196,7 @@ static bool locate(const grd_tensor *self, struct places *p)
         indexed += p->index[dim] != NULL && p->joined[dim] >= 0;
     for (int64_t dim = 0; dim < self->ndim; dim++) {
         struct grd_indices indices;
-        const bool joined = p->joined[dim] > 0; /* then a stride of self that tells nothing may be any */
+        const bool joined = p->joined[dim] > 0; /* strides of self are ignored, since that of a dimension of size 1 may be anything */
         const int64_t size = joined ? p->joined[dim] : self->sizes[dim];
         const int64_t stride = joined ? grd_sizes_product(self->sizes + dim + 1, self->ndim - dim - 1) : self->strides[dim];
         if (p->index[dim] == NULL || p->joined[dim] < 0)
@@ -386,7 +386,7 @@ static grd_tensor *flattened(const grd_tensor *self, grd_tensor *values, struct 
 {
     int64_t sizes[GRD_MAX_DIMS], merged[GRD_MAX_DIMS + 1];
     const grd_dims named = named_sizes(self, &put->places, false, sizes), wanted = named_sizes(self, &put->places, true, merged);
-    if (put->places.count == 0) /* nothing is read: sizes beside a 0 may have no strides */
+    if (put->places.count == 0) /* nothing is read, and the product of sizes beside a 0 may overflow */
         return values;
     values = op_expand(values, named);
     if (grd_pending() || grd_shape_view_strides(named, values->strides, wanted, put->strides))

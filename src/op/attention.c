@@ -15,7 +15,7 @@
 #include "op/dtypes.h"
 #include "op/sizes.h"
 
-#define MOST_ELEMENTS 0x1p56 /* of the matrices of a head: expanded ones have more than any memory */
+#define MOST_ELEMENTS 0x1p56 /* of the matrices of a head; expanded tensors may have more than fit into memory */
 
 /* ---- Plans --------------------------------------------------------------------------------------------------------------------------- */
 

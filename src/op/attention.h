@@ -6,7 +6,7 @@
 
 /* Attention of `heads` matrices each: queries x width, keys x width, keys x value_width. */
 struct grd_attention {
-    grd_dtype dtype; /* computed in */
+    grd_dtype dtype; /* the dtype that is computed in */
     int64_t itemsize;
     int64_t heads, queries, keys, width, value_width;
     bool causal;
@@ -27,7 +27,7 @@ enum {
     GRD_ATTENTION_MASK,
     GRD_ATTENTION_KEEP,
     GRD_ATTENTION_GRAD,
-    GRD_ATTENTION_LESS, /* the gradient of logsumexp */
+    GRD_ATTENTION_LESS, /* reads the gradient of logsumexp */
     GRD_ATTENTION_OUTPUT,
     GRD_ATTENTION_LOGSUMEXP
 };

@@ -23,18 +23,18 @@
 enum {
     SCORE_BYTES = 48 << 10,   /* a block of scores stays in the first-level cache */
     KEY_UNIT = 192,           /* every kernel's panel and strip divides it */
-    PACKED_ROWS = 16,         /* from so many queries on both operands of the scores are packed */
-    FORWARD_BYTES = 2 << 20,  /* of scratch … */
-    BACKWARD_BYTES = 8 << 20, /* … where a head is a task */
+    PACKED_ROWS = 16,         /* queries from which on both operands of the scores are packed */
+    FORWARD_BYTES = 2 << 20,  /* bytes of scratch of a forward pass … */
+    BACKWARD_BYTES = 8 << 20, /* … and of a backward pass, in which a head is a task */
     TASK_WORK = 1 << 18,      /* multiplications worth a task */
-    PACKED_ELEMENTS = 1 << 15 /* elements worth one */
+    PACKED_ELEMENTS = 1 << 15 /* packed elements worth a task */
 };
 
 /* One operand of a head as it is packed: in strips of rows for the left side of a product, in panels of columns for the right side. */
 struct packed {
     int operand; /* GRD_ATTENTION_… */
     bool strips;
-    int64_t rows, width, bytes, offset; /* of the rows that are packed; in the scratch of a head */
+    int64_t rows, width, bytes, offset; /* of the packed rows; `offset` is in the scratch of a head */
 };
 
 enum { QUERY_STRIPS, KEY_PANELS, GRAD_STRIPS, VALUE_PANELS, PACKED };
@@ -44,13 +44,13 @@ struct run {
     const struct grd_attention *x;
     const struct grd_attention_row *rows;
     const struct grd_product_kernels *products;
-    int64_t block_rows, block_keys, stride; /* of a block of scores */
+    int64_t block_rows, block_keys, stride; /* size of a block of scores, and the stride of its rows */
     bool is_packed;
     int npacked;
     struct packed packed[PACKED];
-    int64_t head_bytes, group; /* scratch of a head, heads at a time */
+    int64_t head_bytes, group; /* bytes of scratch of a head; heads at a time */
     char *scratch;
-    int64_t head; /* the first of the group */
+    int64_t head; /* first head of the group */
 };
 
 static int64_t ceil_div(int64_t a, int64_t b)
@@ -118,7 +118,8 @@ static char *matrix_of(const struct run *run, const grd_tensor *t, int64_t head)
     const grd_tensor *query = run->plan->in[GRD_ATTENTION_QUERY];
     int64_t offset = 0;
     for (int d = t->ndim - 3, of = query->ndim - 3; d >= 0; d--, of--) {
-        const int64_t rest = of > 0 ? head / query->sizes[of] : 0; /* a division takes as long as all else here */
+        const int64_t rest = of > 0 ? head / query->sizes[of]
+                                    : 0; /* the division is skipped where it can be: it takes as long as the rest of this function */
         offset += t->sizes[d] == 1 ? 0 : (head - rest * query->sizes[of]) * t->strides[d];
         head = rest;
     }

@@ -87,7 +87,7 @@ static grd_hidden_native_batch_norm_result normalised(grd_tensor *input, grd_ten
 grd_tensor *op_batch_norm(grd_tensor *input, grd_tensor *running_mean, grd_tensor *running_var, grd_tensor *weight, grd_tensor *bias,
                           bool training, double momentum, double eps)
 {
-    if (input->ndim == 1 && input->numel == 0) /* which PyTorch takes for no channels of nothing */
+    if (input->ndim == 1 && input->numel == 0) /* PyTorch accepts an empty vector */
         return grd_clone(input);
     if (!grd_check_batch_norm(input, running_mean, running_var, weight, bias, training))
         return grd_failed;

@@ -60,7 +60,7 @@ bool plan_cat(struct grd_plan *p, grd_tensors tensors, int64_t dim)
         return grd_raise(GRD_ERROR_VALUE, "torch.cat(): expected a non-empty list of Tensors");
     const grd_tensor *first = tensors.data[0];
     grd_dtype dtype = first->dtype;
-    bool channels_last = true; /* as all tensors are */
+    bool channels_last = true; /* true if all tensors have their channels last */
     for (int64_t i = 0; i < tensors.n; i++) {
         const grd_tensor *t = tensors.data[i];
         channels_last = channels_last && t->ndim == tensors.data[0]->ndim && grd_shape_suggests_channels_last(grd_sizes(t), t->strides);

@@ -16,7 +16,7 @@
 
 enum {
     GRAIN = 1 << 15, /* differences of one piece of work */
-    MM_ROWS = 25     /* PyTorch's: from more rows on distances for p = 2 come from a product */
+    MM_ROWS = 25     /* PyTorch's number of rows beyond which distances for p = 2 are computed by a product */
 };
 
 /* ---- Checks ------------------------------------------------------------------------------------------------------------------------ */
@@ -96,7 +96,7 @@ static const char *matrix_of(const grd_tensor *x, const grd_tensor *result, int6
 struct distances {
     const struct grd_plan *plan;
     double p;
-    bool is_rounded; /* for gradients: distances are too short of digits to find the differences that are as large */
+    bool is_rounded; /* in gradients: distances have too few digits to recognise the largest differences */
 };
 
 /* Computes rows [begin, end), counted over all matrices of the result. */
@@ -132,7 +132,7 @@ bool plan_cdist_backward(struct grd_plan *plan, grd_tensor *grad, grd_tensor *x1
     if (!grd_cdist_check(x1, x2, p) || !sizes_of(x1, x2, sizes, &ndim))
         return false;
     for (int i = 0; i < 2; i++) {
-        grd_tensor *t = i == 0 ? grad : cdist; /* by its strides: that of x2 comes transposed */
+        grd_tensor *t = i == 0 ? grad : cdist; /* read by its strides, since the gradient for x2 comes transposed */
         if (!grd_same_sizes(t, grd_dims_from(sizes, ndim)))
             return grd_raise(GRD_ERROR_RUNTIME, "_cdist_backward: the distances have sizes %s, but %s has %s",
                              grd_list_text(grd_dims_from(sizes, ndim)), i == 0 ? "grad" : "cdist", grd_list_text(grd_sizes(t)));
@@ -144,7 +144,7 @@ bool plan_cdist_backward(struct grd_plan *plan, grd_tensor *grad, grd_tensor *x1
            grd_plan_computed_in(plan, as);
 }
 
-enum { ROWS = 16 }; /* of one matrix, done by one thread */
+enum { ROWS = 16 }; /* rows of one matrix that one thread computes */
 
 /* Computes groups [begin, end) of ROWS rows each, counted over all matrices. */
 static void gradient_of_rows(int64_t begin, int64_t end, void *context)

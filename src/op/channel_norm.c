@@ -25,9 +25,9 @@ struct channel_norm {
     bool own; /* the moments are the input's */
     const char *data, *grad, *weight;
     char *out, *mean, *variance, *grad_weight, *grad_bias;
-    char *firsts, *seconds;         /* sums of each unit: arrays over the channels, one for each piece */
+    char *firsts, *seconds;         /* sums of each unit: for each piece an array over the channels */
     char *scale, *shift, *slope;    /* values of channels */
-    grd_task *sum, *finish, *write; /* of units, of channels, of units */
+    grd_task *sum, *finish, *write; /* the first pass over units, the end of it for channels, the second pass over units */
 };
 
 static struct channel_norm *norm_of(const struct grd_plan *p)

@@ -71,7 +71,7 @@ bool plan_copy(struct grd_plan *p, grd_tensor *self, grd_tensor *src, bool non_b
     p->any_strides = p->aligned = p->repeats = true;
     if (!check_copy(p, src, grd_device_of(self), (grd_dtype)self->dtype) || !grd_check_no_internal_overlap(self))
         return false;
-    /* Of memory with gaps PyTorch does not ask how it overlaps. */
+    /* PyTorch checks overlaps of dense memory only. */
     if (grd_is_dense(self) && grd_is_dense(src) && !grd_check_no_partial_overlap(self, src))
         return false;
     grd_tensor *from = broadcast_source(self, src);

@@ -21,7 +21,7 @@ enum grd_conv_way { GRD_CONV_SMALL, GRD_CONV_DIRECT, GRD_CONV_PRODUCT };
 struct grd_conv {
     enum grd_conv_kind kind;
     grd_dtype dtype;
-    int64_t batch, groups, inner, outer; /* channels of a group: of the image, of the places */
+    int64_t batch, groups, inner, outer; /* inner and outer: channels of a group in the image and in the places */
     int64_t image[GRD_CONV_DIMS], kernel[GRD_CONV_DIMS], places[GRD_CONV_DIMS];
     int64_t stride[GRD_CONV_DIMS], padding[GRD_CONV_DIMS], dilation[GRD_CONV_DIMS];
     bool is_channels_last; /* the result, an image or places */

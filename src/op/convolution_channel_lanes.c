@@ -12,13 +12,13 @@
 #include "op/sizes.h"
 
 enum {
-    BLOCK_ROWS = 96, /* whole tiles of every kernel */
-    DEPTH = 128,     /* of a panel at a time: it stays in the second-level cache */
-    MOST_WIDTH = 64, /* of a panel, in elements of 4 bytes */
+    BLOCK_ROWS = 96, /* a multiple of the tiles of every kernel */
+    DEPTH = 128,     /* rows of a panel that are used at a time, so that they stay in the second-level cache */
+    MOST_WIDTH = 64, /* width of a panel, in elements of 4 bytes */
     SUMS_BYTES = BLOCK_ROWS * MOST_WIDTH * 4,
     FEW_ROWS = 256,     /* places with which each task packs its own weights, at most */
-    FEW_DEPTH = 192,    /* of what it packs at a time */
-    FEW_PLACES = 4096,  /* of several samples, whose offsets are in one list */
+    FEW_DEPTH = 192,    /* rows of a panel that such a task packs at a time */
+    FEW_PLACES = 4096,  /* places of several samples whose offsets are in one list */
     TASK_WORK = 1 << 18 /* multiplications worth a task */
 };
 

@@ -58,7 +58,7 @@ grd_tensor *grd_conv_thirds(grd_tensor *x, int64_t dim)
 struct joined {
     const struct grd_plan *p;
     const char *sums;
-    int64_t channels, elements; /* of a sample of the complex result, and of a channel */
+    int64_t channels, elements; /* channels of a sample of the complex result, and elements of a channel */
 };
 
 /* Joins channels [begin, end), counted over all samples. */

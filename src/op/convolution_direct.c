@@ -13,10 +13,10 @@
 #include "op/sizes.h"
 
 enum {
-    LINES_DEPTH = 64, /* products of a place, at most, for many channels in lines */
-    LINES_TAPS = 32   /* sums of a channel, at most, for the gradient of a weight of many */
+    LINES_DEPTH = 64, /* most products per place for which many channels are computed with places as lanes */
+    LINES_TAPS = 32   /* most sums per channel for which the gradient of a weight of many channels is */
 };
-enum { WAVE_BYTES = 3 << 18 /* of copies with a border, if those are of more than one item */ };
+enum { WAVE_BYTES = 3 << 18 /* bytes of the copies of a wave, unless it is a single item */ };
 
 static int64_t floor_div(int64_t a, int64_t b)
 {

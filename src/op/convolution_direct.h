@@ -19,8 +19,8 @@
 
 enum {
     GRD_CONV_MOST_PHASES = 16,
-    GRD_CONV_LEAST_COPIED = 1 << 22, /* elements of a copy with its border, which may be that large beside any image */
-    GRD_CONV_LOCAL_BYTES = 16 * 1024 /* of an item that a task copies for itself, at most */
+    GRD_CONV_LEAST_COPIED = 1 << 22, /* a copy with its border may have so many elements however small the image is */
+    GRD_CONV_LOCAL_BYTES = 16 * 1024 /* most bytes of an item that a task copies for itself */
 };
 
 /* Along one dimension: place q, of `count`, is the element `first` + q * step of the result, and sees the element q * source_step + origin + j *
@@ -32,7 +32,7 @@ struct grd_conv_axis {
 struct grd_conv_phase {
     struct grd_conv_axis axes[GRD_CONV_DIMS];
     int64_t places, taps; /* elements of the result, taps that they see */
-    int64_t offsets;      /* where those of the taps of all channels begin, of all offsets */
+    int64_t offsets;      /* where the offsets of the taps of all channels begin */
     int64_t weights;      /* where the panels of a group begin, in elements */
     int64_t nchains;
 };
@@ -41,14 +41,14 @@ struct grd_conv_run {
     const struct grd_conv *c;
     const struct grd_conv_row *kernel;
     const struct grd_product_kernels *product;
-    grd_loop_kernel *widen, *narrow; /* NULL: computed in the dtype itself */
+    grd_loop_kernel *widen, *narrow; /* NULL if the dtype itself is computed in */
     int64_t itemsize, size;          /* bytes of an element, and of one computed in */
     int64_t channels, rows, taps;    /* of a group: channels of the source and of the result; taps of the kernel */
     bool is_lines;                   /* places are lanes, not channels */
-    int64_t width;                   /* of what is packed of a tap of a channel: rows, in panels a multiple of the lanes */
+    int64_t width;                   /* packed elements per tap of a channel: the rows, in panels rounded up to a multiple of the lanes */
 
-    /* The source as the kernel reads it: strides in elements. A copy may be split, in parts of the elements whose places have one remainder, so that lanes are
-     * neighbours: the element i along a dimension is at i % split * part + i / split * source. */
+    /* The source as the kernel reads it, with strides in elements. A copy may be split into parts by the remainders of the index, so that lanes are
+     * contiguous: element i along a dimension is at i % split * part + i / split * source. */
     const int64_t *size_seen;
     bool is_copied, is_local;                             /* a local copy is made by each task that reads it */
     int64_t before[GRD_CONV_DIMS], extent[GRD_CONV_DIMS]; /* zeros before it, and its size with those on both sides */
@@ -65,19 +65,19 @@ struct grd_conv_run {
     char *copy, *packed, *to;
     char *turned; /* NULL, or where the channels of the result are innermost, which `to` holds before */
     int32_t *offsets;
-    struct grd_conv_chain *chains;        /* in lines, of all phases, each beginning where its offsets do */
+    struct grd_conv_chain *chains;        /* if places are lanes: the chains of all phases, each beginning where its offsets do */
     int64_t to_sample, to_row, to_column; /* strides of the result, in elements: of samples, channels, places */
-    int64_t seen_dims;                    /* of the source, beside samples and channels */
-    grd_loop_kernel *cast;                /* to what is computed in */
-    int64_t first_item, items;            /* of the wave */
+    int64_t seen_dims;                    /* strides of the source, next to those of samples and channels */
+    grd_loop_kernel *cast;                /* converts to the dtype that is computed in */
+    int64_t first_item, items;            /* the first item of the wave, and its number of items */
 
-    struct grd_conv_phase phases[GRD_CONV_MOST_PHASES]; /* the last, since only so many of them are written */
+    struct grd_conv_phase phases[GRD_CONV_MOST_PHASES]; /* the last member, since only as many as there are phases are written */
 };
 
 /* What the plan of a convolution hands to its run. */
 struct grd_conv_state {
     struct grd_conv conv;
-    struct grd_conv_run run; /* where it is direct */
+    struct grd_conv_run run; /* valid if the convolution is direct */
 };
 
 static inline struct grd_conv_run *grd_conv_run_of(const struct grd_plan *p)

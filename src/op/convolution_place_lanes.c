@@ -16,7 +16,7 @@
 enum {
     BLOCK_TAPS = 32,
     SUMS = 4096,       /* of a block, at most */
-    MOST_CHAINED = 32, /* taps along the dimension of lines */
+    MOST_CHAINED = 32, /* most taps of a chain */
     CHUNK = 1024,      /* places whose gradient is multiplied with all taps of a block before the next are */
     MOST_LANES_BYTES = 64,
     TASK_WORK = 1 << 18 /* multiplications worth a task */
@@ -93,10 +93,10 @@ void grd_conv_lines_begin(struct grd_conv_run *r)
 
 /* Blocks of places whose phases differ along the last dimension alone. A block is full rows, as even as can be, or a part of one row. */
 struct blocks {
-    const struct grd_conv_phase *phases; /* the first of those, of which there are `parts` */
-    bool is_one_line;                    /* rows are, with what lies between them */
+    const struct grd_conv_phase *phases; /* the first of the `parts` phases */
+    bool is_one_line;                    /* the rows of a block, with what lies between them, are one line */
     bool writes_result;                  /* sums are written to their places in the result at once */
-    int64_t channels;                    /* of the result, at a time */
+    int64_t channels;                    /* channels of the result that are computed at a time */
     int64_t parts, part;                 /* sums of a channel of each part, at most */
     int64_t width;                       /* elements from a row of places to the next */
     int64_t rows, columns;               /* of a block, at most */
@@ -116,7 +116,7 @@ static struct blocks blocks_of(const struct grd_conv_run *r, const struct grd_co
     int64_t columns = 0;
     for (int64_t i = 0; i < parts; i++)
         columns = grd_greatest(columns, phases[i].axes[2].count);
-    b.width = grd_greatest(r->source[1], columns); /* where nothing is seen, rows may be longer than those of the source */
+    b.width = grd_greatest(r->source[1], columns); /* rows that see nothing may be longer than those of the source */
     b.columns = grd_least(columns, b.part);
     b.in_row = grd_conv_pieces(columns, b.part);
     if (b.in_row == 1 && rows > 1 && b.width <= b.part)

@@ -18,11 +18,11 @@
 
 enum {
     BLOCK_COLUMNS = 192, /* every kernel's panel divides it */
-    BLOCK_ROWS = 64,     /* of the gradient of a weight, and of lines */
+    BLOCK_ROWS = 64,     /* rows of a block of the gradient of a weight, or of lines */
     LINES = 32,          /* windows read at a time */
     MOST_SLOTS = 32,     /* tasks that have memory at a time */
     SLOT_BYTES = 64 << 20,
-    WAVE_BYTES = 4 << 20 /* of lines, unless one takes more */
+    WAVE_BYTES = 4 << 20 /* bytes of the lines of a wave, unless a single line takes more */
 };
 
 /* What is folded at a time: some taps of a channel, all taps of some channels, or all channels of some samples. */
@@ -33,21 +33,21 @@ struct wave {
 struct run {
     const struct grd_conv *c;
     const struct grd_product_kernels *kernels;
-    grd_loop_kernel *widen, *narrow; /* NULL: computed in the dtype itself */
+    grd_loop_kernel *widen, *narrow; /* NULL if the dtype itself is computed in */
     int64_t itemsize, size;          /* bytes of an element, and of one computed in */
     struct grd_windows windows;
-    int64_t taps, positions;        /* of the windows: taps of a channel, places of a sample */
-    int64_t rows, depth, step;      /* of the product of a group; depth at a time */
+    int64_t taps, positions;        /* taps of a channel, places of a sample */
+    int64_t rows, depth, step;      /* rows and depth of the product of a group; the depth that is multiplied at a time */
     const char *left, *seen, *bias; /* what is multiplied, what is read through windows */
     char *to;
     int64_t to_sample, to_row, to_column;                      /* strides of the result, in elements; a group has `rows` rows */
     char *packed;                                              /* the left operands of all groups, in strips */
-    int64_t packed_bytes, panel_bytes, sums_bytes, rows_bytes; /* of a group, of a slot */
+    int64_t packed_bytes, panel_bytes, sums_bytes, rows_bytes; /* bytes of a group's packed weights, and of the parts of a slot */
     char *slots;
     int64_t nslots, blocks, first; /* blocks of a group; the first task that has memory */
-    struct wave wave;              /* of an image: how much of it, and of which group, is computed */
+    struct wave wave;              /* for an image: the part of it that is being computed */
     int64_t group, line_bytes, plane_bytes;
-    char *lines, *planes; /* planes: NULL where the result itself is added to */
+    char *lines, *planes; /* planes is NULL if the sums are added to the result itself */
 };
 
 static int64_t ceil_div(int64_t a, int64_t b)

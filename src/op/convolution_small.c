@@ -9,9 +9,9 @@
 #include "op/sizes.h"
 
 enum {
-    MOST_WORK = 1 << 15, /* multiplications */
-    MOST_TAPS = 128,     /* of all channels */
-    MOST_BYTES = 8192    /* of a sample with its border */
+    MOST_WORK = 1 << 15, /* most multiplications */
+    MOST_TAPS = 128,     /* most taps, over all channels */
+    MOST_BYTES = 8192    /* most bytes of a sample with its border */
 };
 
 /* The planes of one sample as the kernel reads them. */

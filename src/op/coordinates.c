@@ -101,6 +101,8 @@ grd_tensors op_unravel_index(grd_tensor *indices, grd_dims shape)
     if (grd_pending() || shape.n == 0)
         return (grd_tensors){0};
     const grd_tensors inputs = grd_tensors(
-        grd_unsqueeze(indices, -1), grd_arange_end(grd_int(shape.n), .device = grd_device_of(indices))); /* whose quotients PyTorch has */
+        grd_unsqueeze(indices, -1),
+        grd_arange_end(grd_int(shape.n),
+                       .device = grd_device_of(indices))); /* PyTorch computes quotients of these two, so the result has their strides */
     return grd_unbind(grd_composite_elementwise(grd_stack(grd_tensors_from(places, shape.n), .dim = -1), inputs), .dim = -1);
 }

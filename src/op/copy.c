@@ -21,12 +21,12 @@
 #include "op/sizes.h"
 
 enum {
-    PATTERN_BYTES = 2048,         /* of repeated elements that fill works with; a multiple of every element size */
+    PATTERN_BYTES = 2048,         /* bytes of the pattern of repeated elements; a multiple of every element size */
     TRANSPOSE_MIN = 8,            /* smaller than this, the loop overhead is not worth it */
     TRANSPOSE_PIECE = 256 * 1024, /* bytes of one call of a transposition kernel */
     PAGE = 4096,                  /* bytes in a row of such a piece, at most */
     CACHE_LINE = 64,
-    STREAM_MIN = 8 * 1024 * 1024 /* results of so many bytes would not stay in the caches anyway */
+    STREAM_MIN = 8 * 1024 * 1024 /* results of so many bytes do not stay in the caches */
 };
 
 bool grd_is_dense(const grd_tensor *t)
@@ -49,7 +49,7 @@ static char *block_start(const grd_tensor *t)
 struct block_copy {
     char *to;
     const char *from;
-    bool past; /* the caches */
+    bool past; /* past the caches */
 };
 
 static void copy_bytes(int64_t begin, int64_t end, void *context)
@@ -316,7 +316,7 @@ bool grd_copy_elements(grd_tensor *to, const grd_tensor *from)
     if (grd_cast_kernel(from->dtype, to->dtype) == NULL)
         return grd_raise(GRD_ERROR_NOT_IMPLEMENTED, "\"copy_\" not implemented for '%s' to '%s'", grd_dtype_type_name(from->dtype),
                          grd_dtype_type_name(to->dtype));
-    if (grd_may_share_bytes(to, from) && !grd_is_same_view(to, from)) /* what is written may be read later */
+    if (grd_may_share_bytes(to, from) && !grd_is_same_view(to, from)) /* an element could be overwritten before it is read */
         from = grd_clone_contiguous(from, from->dtype);
     if (grd_pending())
         return false;

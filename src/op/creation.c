@@ -120,7 +120,8 @@ grd_tensor *op_fill_tensor(grd_tensor *out, grd_tensor *self, grd_tensor *value)
     if (value->ndim > 0)
         return grd_fail(GRD_ERROR_RUNTIME, "fill_ only supports 0-dimension value tensor but got tensor with %d dimensions.", value->ndim);
     const bool loses_imaginary =
-        grd_dtype_is_complex(value->dtype) && !grd_dtype_is_complex(self->dtype); /* a number may not, a tensor may */
+        grd_dtype_is_complex(value->dtype) &&
+        !grd_dtype_is_complex(self->dtype); /* a complex number is an error, a complex tensor loses its imaginary part */
     if (value->device == GRD_DEVICE_CPU && !loses_imaginary) {
         const grd_scalar number = grd_scalar_read(value->data, value->dtype);
         return out != NULL ? grd_fill_(self, number) : grd_fill(self, number);
@@ -162,9 +163,9 @@ grd_tensor *shortcut_full_like(grd_tensor *self, grd_scalar fill_value, grd_dtyp
 
 /* Element i is start + i * step in the first half, and end + (i - (n - 1)) * step in the second, for each part of a complex number. */
 struct range {
-    grd_dtype made; /* the numbers: int64, float32 where every step is to round to it, otherwise float64 */
+    grd_dtype made; /* dtype of the numbers: int64; float32 if every step rounds to float32; otherwise float64 */
     int parts;
-    bool logarithmic, from_start; /* from_start: in both halves */
+    bool logarithmic, from_start; /* from_start: both halves count from start */
     int64_t n;
     grd_scalar start[2], end[2], step[2];
     double base;
@@ -331,7 +332,7 @@ bool plan_spaced(struct grd_plan *p, grd_scalar start, grd_scalar end, int64_t s
                         .from_start = steps == 1,
                         .n = steps,
                         .base = base};
-    const bool truncates = is_integer && !(logarithmic && steps == 1); /* a single power is computed before it is cut off */
+    const bool truncates = is_integer && !(logarithmic && steps == 1); /* a single power is computed before it is truncated */
     const double first = grd_scalar_double(start), last = grd_scalar_double(end);
     set_part(r, 0, truncates ? trunc(first) : first, truncates ? trunc(last) : last);
     set_part(r, 1, imaginary_part(start), imaginary_part(end));

@@ -17,13 +17,13 @@
 #include "op/plan.h"
 #include "op/copy.h"
 
-enum { LOG_PROBS, TARGETS, LOSS, ALPHA, GRAD }; /* what is read; the loss and what follows by the gradient alone */
+enum { LOG_PROBS, TARGETS, LOSS, ALPHA, GRAD }; /* the tensors that are read; only the gradient reads the loss and those after it */
 
 struct ctc {
     const struct grd_ctc_row *kernels;
     grd_dims input_lengths, target_lengths;
     int64_t steps, batch, classes, states, blank; /* states of the longest target */
-    int64_t target_row;                           /* of padded targets; -1: they follow each other */
+    int64_t target_row;                           /* stride of the rows of padded targets; -1 if targets are concatenated */
     bool zero_infinity;
 };
 
@@ -142,7 +142,7 @@ bool check_ctc_labels(struct grd_plan *p)
 struct samples {
     const struct ctc *x;
     const struct grd_plan *p;
-    const int64_t *offsets; /* of the labels of each sample, where targets follow each other */
+    const int64_t *offsets; /* of each sample's labels in concatenated targets */
     int64_t itemsize;
     char *loss, *alpha, *beta;
 };
@@ -227,7 +227,8 @@ bool plan_ctc_loss_backward(struct grd_plan *p, grd_tensor *grad, grd_tensor *lo
 
 void run_ctc_loss_backward(const struct grd_plan *p)
 {
-    memset(p->results[0]->data, 0, (size_t)(p->results[0]->numel * p->results[0]->itemsize)); /* steps beyond a sample's */
+    memset(p->results[0]->data, 0,
+           (size_t)(p->results[0]->numel * p->results[0]->itemsize)); /* zeros for the steps beyond a sample's length */
     run_samples(p, p->in[LOSS]->data, p->in[ALPHA]->data, backward_samples);
 }
 

@@ -37,7 +37,7 @@ static const struct grd_decomposition_row *kernels_of(const grd_tensor *x)
 
 /* What a plan of factors hands to its run. */
 struct factors {
-    int64_t n; /* where a plan has the side by which it chooses a provider */
+    int64_t n; /* first member: the plan chooses a provider by it */
     bool small, by_rows, upper, lapack;
     const grd_tensor *from, *matrices, *info;
 };
@@ -125,7 +125,7 @@ bool grd_cholesky_inverse_check(grd_tensor *triangles)
     grd_tensor *zeros = grd_eq_scalar(grd_diagonal(grd_detach(triangles), .dim1 = -2, .dim2 = -1), grd_int(0));
     if (!grd_composite_extremes(grd_physical(zeros), &least, &largest) || largest == 0)
         return !grd_pending();
-    /* Of each matrix the place of its first zero, from 1; or 0. */
+    /* For each matrix the index of its first zero, from 1; or 0. */
     grd_tensor *first =
         grd_mul(grd_add_scalar(grd_argmax(grd_to(zeros, .dtype = GRD_INT64), .dim = -1), grd_int(1)), grd_any(zeros, .dim = grd_dims(-1)));
     return !grd_find_failed_matrix(first, &failed)
@@ -141,7 +141,7 @@ grd_tensor *op_hidden_cholesky_inverse(grd_tensor *self, bool upper)
     const int64_t n = grd_size_from_end(self, 1);
     if (n <= GRD_LAPACK_SIDE)
         return grd_cholesky_solve(grd_eye(n, .dtype = (grd_dtype)self->dtype, .device = grd_tensor_device(self)), self, .upper = upper);
-    /* Transposed, so that the result lies column by column. */
+    /* Transposed, so that the result is column-major. */
     grd_tensor *rows = grd_transpose(grd_hidden_cholesky_inverse_lower(self, upper), -2, -1);
     grd_tensor *below = grd_conj_physical(grd_transpose(grd_triu(rows, .diagonal = 1), -2, -1));
     return grd_transpose(grd_add(grd_triu(rows), below), -2, -1);
@@ -211,16 +211,16 @@ bool grd_cholesky_solve_check(const grd_tensor *b, const grd_tensor *u)
 
 /* What is computed of each m x n matrix, whose shorter side is k: Q has `columns`, R has `rows`. */
 struct factorization {
-    int64_t k, m, n, columns, rows; /* k: where a plan has the side by which it chooses a provider */
+    int64_t k, m, n, columns, rows; /* k is the first member: the plan chooses a provider by it */
     const struct grd_plan *p;
-    int64_t bytes; /* of the scratch memory of a matrix: a copy of it, tau, and work for LAPACK */
+    int64_t bytes; /* scratch of a matrix: a copy of it, tau, and workspace for LAPACK */
     bool small, by_rows;
 };
 
 /* True for matrices that are decomposed many at once. */
 static bool is_small(const struct factorization *f, const grd_tensor *A)
 {
-    enum { FEW = 4 /* matrices that are worth it */ };
+    enum { FEW = 4 /* matrices from which on lanes are faster */ };
     return kernels_of(A)->qr_many != NULL && grd_matrix_count(A) >= FEW && f->k <= GRD_SMALL_MATRIX_SIDE &&
            grd_greatest(f->m, f->n) <= GRD_SMALL_QR_SIZE && f->m * f->n <= GRD_SMALL_QR_SIZE && f->m * f->columns <= GRD_SMALL_QR_SIZE &&
            f->rows * f->n <= GRD_SMALL_QR_SIZE;
@@ -244,7 +244,7 @@ bool plan_linalg_qr(struct grd_plan *p, grd_tensor *A, const char *mode)
                             ? (double)grd_greatest(grd_lapack_reflect_work(f->m, f->n), grd_lapack_orthogonal_work(f->columns, f->k))
                             : 0;
     const double bytes = A->numel == 0 ? 0 : ((double)f->m * (double)f->n + (double)f->k + work) * A->itemsize;
-    f->bytes = bytes < 0x1p62 ? (int64_t)bytes : 0; /* more is refused */
+    f->bytes = bytes < 0x1p62 ? (int64_t)bytes : 0; /* an overflow is refused when memory is allocated */
     f->small = is_small(f, A);
     grd_plan_scratch(p, f->small ? 0 : (double)grd_matrix_count(A) * bytes);
     const grd_dtype dtype = (grd_dtype)A->dtype;
@@ -526,8 +526,8 @@ int64_t grd_qr_side(grd_dims sizes, const char *mode)
 
 /* What a plan of triangles hands to its run. */
 struct triangles {
-    int64_t n;   /* where a plan has the side by which it chooses a provider */
-    bool turned; /* they lie row by row */
+    int64_t n;   /* first member: the plan chooses a provider by it */
+    bool turned; /* the matrices are row-major */
 };
 
 /* True if the systems of `count` matrices are solved many at once. */
@@ -570,7 +570,7 @@ struct solutions {
     const struct grd_plan *p;
     struct grd_triangle triangle;
     bool turned;
-    int64_t pieces; /* of a matrix */
+    int64_t pieces; /* pieces of the right sides of a matrix */
 };
 
 enum { PIECE = 128 };

@@ -22,17 +22,17 @@ extern const struct grd_limits grd_limits[GRD_DTYPE_COUNT];
 double grd_dtype_epsilon(grd_dtype dtype);
 /* Writes the range of integers that an integral dtype holds, or that a floating dtype reaches, clipped to int64. */
 void grd_int64_bounds(grd_dtype dtype, int64_t *ret_low, int64_t *ret_high);
-static inline bool grd_dtype_is_integral(grd_dtype dtype) /* or bool */
+static inline bool grd_dtype_is_integral(grd_dtype dtype) /* true for bool, too */
 {
     return grd_category_of(dtype) <= GRD_CATEGORY_INTEGER;
 }
 
-static inline bool grd_dtype_is_unsigned(grd_dtype dtype) /* of integers */
+static inline bool grd_dtype_is_unsigned(grd_dtype dtype) /* true for the unsigned integer dtypes, not for bool */
 {
     return dtype == GRD_UINT8 || dtype == GRD_UINT16 || dtype == GRD_UINT32 || dtype == GRD_UINT64;
 }
 
-static inline bool grd_dtype_is_inexact(grd_dtype dtype) /* floating-point or complex */
+static inline bool grd_dtype_is_inexact(grd_dtype dtype) /* true for floating-point and complex dtypes */
 {
     return grd_category_of(dtype) == GRD_CATEGORY_FLOAT || grd_category_of(dtype) == GRD_CATEGORY_COMPLEX;
 }

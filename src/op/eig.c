@@ -25,8 +25,8 @@ typedef void complex_geev_routine(const char *jobvl, const char *jobvr, const in
                                   int64_t *ret_info, size_t length1, size_t length2);
 
 enum {
-    SIDE = 16,   /* up to which the kernel is faster */
-    COLUMNS = 64 /* of workspace: as many as a block of LAPACK has, and more */
+    SIDE = 16,   /* largest side for which the kernel is faster than LAPACK */
+    COLUMNS = 64 /* columns of workspace: more than a block of LAPACK has */
 };
 
 /* What a plan hands to its run, which works on `grain` matrices at a time, in `bytes` of scratch memory. */

@@ -23,15 +23,15 @@
 /* ---- Pieces of a batch ------------------------------------------------------------------------------------------------------------------- */
 
 enum {
-    SIDE_ALONE = 16,  /* in parts, up to which a kernel in lanes is faster on one matrix, too */
-    SIDE_COMPLEX = 8, /* up to which a kernel without lanes is faster than LAPACK */
-    FEW = 2           /* matrices that are worth a kernel in lanes */
+    SIDE_ALONE = 16,  /* largest side, times the parts of an element, for which a kernel in lanes is faster even for one matrix */
+    SIDE_COMPLEX = 8, /* largest side for which a kernel without lanes is faster than LAPACK */
+    FEW = 2           /* matrices from which on a kernel in lanes is faster */
 };
 
 /* What a plan hands to its run, which works on `grain` matrices at a time, in `bytes` of scratch memory. */
 struct job {
     int64_t count, least, largest; /* sides of a matrix */
-    int64_t parts;                 /* of an element in lanes */
+    int64_t parts;                 /* 1, or 2 for complex elements */
     double work;                   /* multiplications for a matrix */
     int64_t grain;
     size_t bytes;
@@ -299,7 +299,7 @@ bool plan_hidden_linalg_svd(struct grd_plan *p, grd_tensor *A, bool full_matrice
     begin_job(p, A, 40);
     job_of(p)->svd =
         (struct grd_svd){.m = m, .n = n, .columns = columns, .rows = rows, .parts = job_of(p)->parts, .ret_u = compute_uv ? wanted : NULL};
-    if (k == 0 && !(compute_uv && full_matrices)) /* however long the other side is, nothing is read or written */
+    if (k == 0 && !(compute_uv && full_matrices)) /* nothing is read or written, however long the other side is */
         job_of(p)->svd.m = job_of(p)->svd.n = 0;
     p->prepare = prepare_svd;
     return plan_read(p, A, &job_of(p)->svd.by_rows) &&

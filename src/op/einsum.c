@@ -25,9 +25,9 @@ struct equation {
     bool has_output;
     int64_t ellipsis; /* dimensions that the longest ellipsis stands for */
     int64_t size[LABELS];
-    int last[LABELS];  /* the last operand that has the label, -1: none */
+    int last[LABELS];  /* last operand that has the label; -1: none */
     int count[LABELS]; /* how often letters occur among the inputs */
-    int place[LABELS]; /* among the dimensions that operands are brought to */
+    int place[LABELS]; /* its index among the dimensions that operands are brought to */
     int nplaces, noutput;
 };
 
@@ -111,7 +111,7 @@ static bool label_dimensions(struct equation *e, int64_t operand, const grd_tens
             ret_labels[n++] = term->labels[i];
             continue;
         }
-        for (int64_t k = 0; k < hidden; k++) /* aligned at the right: the last is label LETTERS */
+        for (int64_t k = 0; k < hidden; k++) /* aligned at the right, so that the last dimension has label LETTERS */
             ret_labels[n++] = (int)(LETTERS + hidden - 1 - k);
         e->ellipsis = hidden > e->ellipsis ? hidden : e->ellipsis;
     }

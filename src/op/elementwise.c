@@ -171,8 +171,8 @@ struct run {
     char *data[1 + MAX_INPUTS];
     int64_t strides[1 + MAX_INPUTS];
     int noperands;
-    bool expanded;  /* some input is one element */
-    bool canonical; /* all others are */
+    bool expanded;  /* an input is one element, broadcast */
+    bool canonical; /* all other inputs are canonical */
     uint64_t numbers[MAX_INPUTS][2];
 };
 

@@ -12,22 +12,22 @@
 
 /* An error that PyTorch raises instead of the usual one for a missing kernel: `refuse` in the schema. */
 struct grd_refusal {
-    uint8_t category; /* grd_category: for dtypes of it */
+    uint8_t category; /* grd_category of the dtypes */
     grd_error_code code;
     const char *text;
 };
 
 /* An entry of the schema. */
 struct grd_elementwise {
-    uint8_t inputs;                       /* 1, 2, 3: which kernel table, if it is not that of gradients */
+    uint8_t inputs;                       /* 1, 2 or 3: also the kernel table, unless it is that of gradients */
     uint8_t rule;                         /* grd_type_rule */
-    uint16_t kernel;                      /* in that table */
+    uint16_t kernel;                      /* index in that table */
     bool mask;                            /* the first input is a bool mask and takes no part in promotion */
     bool divides;                         /* a zero in the last input is an error for integers */
-    bool commutes;                        /* a number may come first, too */
+    bool commutes;                        /* a number may also come first */
     bool gradient;                        /* computes a gradient */
     const struct grd_refusal *refusal;    /* NULL: none */
-    const struct grd_elementwise *number; /* what runs where the last input is a number for tensors of a half type; NULL: this one */
+    const struct grd_elementwise *number; /* runs instead if the last input is a number for tensors of a half type; NULL: this one runs */
     const char *name;
 };
 

@@ -122,7 +122,8 @@ bool grd_check_clamp(grd_tensor *self, grd_tensor *min, grd_tensor *max)
         return grd_raise(GRD_ERROR_RUNTIME, "torch.clamp: At least one of 'min' or 'max' must not be None");
     if (grd_category_of(dtype) == GRD_CATEGORY_COMPLEX)
         return grd_raise(GRD_ERROR_NOT_IMPLEMENTED, "clamp is not supported for complex types");
-    return dtype != GRD_BOOL || min == NULL || max == NULL /* that is logical or, and */ || grd_raise_no_kernel("clamp", GRD_BOOL);
+    return dtype != GRD_BOOL || min == NULL || max == NULL /* for bool these are logical or and and */ ||
+           grd_raise_no_kernel("clamp", GRD_BOOL);
 }
 
 static bool check_bound(grd_scalar bound, grd_dtype dtype)

@@ -57,7 +57,7 @@ grd_tensor *op_float_power(grd_tensor *out, grd_tensor *self, grd_tensor *expone
     if (out != NULL && self->dtype != dtype)
         return grd_fail(GRD_ERROR_RUNTIME, "the base given to float_power_ has dtype %s but the operation's result requires dtype %s",
                         grd_dtype_type_name((grd_dtype)self->dtype), grd_dtype_type_name(dtype));
-    /* Numbers stay numbers: there are better ways for some. */
+    /* Numbers stay numbers, since some have faster kernels. */
     grd_tensor *power = grd_has(exponent, GRD_FLAG_NUMBER) ? exponent : grd_to(exponent, .dtype = dtype);
     return grd_composite_finish(out, self, grd_pow(grd_to(grd_composite_input(out, self), .dtype = dtype), power));
 }
@@ -257,7 +257,7 @@ grd_tensor *op_isclose(grd_tensor *self, grd_tensor *other, double rtol, double 
         close = grd_logical_or(close, grd_logical_and(grd_isnan(self), grd_isnan(other)));
     if (rtol == 0 && atol == 0)
         return close;
-    if (category <= GRD_CATEGORY_INTEGER) { /* whose differences would wrap */
+    if (category <= GRD_CATEGORY_INTEGER) { /* differences of integers would wrap around */
         self = grd_to(self, .dtype = GRD_INT64);
         other = grd_to(other, .dtype = GRD_INT64);
     }

@@ -18,14 +18,14 @@
 #include "op/fft_tables.h"
 
 enum {
-    SHORT_LINE = 48,         /* is transformed in lanes, even if there is no other beside it */
-    LONGEST_BATCHED = 1024,  /* of lines that lie one after the other: longer ones are transformed one by one */
-    LONGEST_IN_LANES = 4096, /* of lines that lie side by side */
-    NEAR_BYTES = 1 << 15,    /* of lines in lanes, which stay in the nearest cache */
+    SHORT_LINE = 48,         /* a line of at most so many elements is transformed in lanes even if it is the only one */
+    LONGEST_BATCHED = 1024,  /* longest contiguous lines that are transformed in lanes; longer ones are transformed one by one */
+    LONGEST_IN_LANES = 4096, /* the same for lines with stride 1 from one to the next */
+    NEAR_BYTES = 1 << 15,    /* bytes of lines in lanes that stay in the nearest cache */
     SHARED_LINE = 1 << 14,   /* elements of a line that are worth several threads */
     PIECE_WORK = 1 << 14,    /* elements that are worth a piece */
     PIECES_OF_THREAD = 4,
-    BLOCK_BYTES = 1 << 19 /* of what is transformed along several dims at a time, which stays in the cache of a core */
+    BLOCK_BYTES = 1 << 19 /* bytes of the items that go through all steps together, so that they stay in the cache of a core */
 };
 
 enum direction {
@@ -42,8 +42,8 @@ struct step {
     int dim;
     int64_t n;
     double scale;
-    const struct grd_fft_node *node; /* of n elements; of n / 2 where n is even and one side is real */
-    const struct grd_fft_node *real; /* goes with n / 2 */
+    const struct grd_fft_node *node; /* for n elements; for n / 2 if n is even and one side is real */
+    const struct grd_fft_node *real; /* the roots that a transform of n / 2 needs; otherwise NULL */
     int64_t lines, pieces, parts;    /* `pieces` of lines go to the threads, or `parts` of each line */
     int64_t piece_bytes;
 };
@@ -54,11 +54,11 @@ struct request {
     bool is_inverse;
     int ndims, nsteps;
     uint8_t dims[GRD_MAX_DIMS];
-    int64_t n; /* along the last dim */
+    int64_t n; /* length of the transform along the last dim */
     int64_t normalization;
     struct step *steps;
-    int64_t items, block; /* what lies along the dims is an item; all steps are done for a block of items after the other */
-    int64_t tasks;        /* to which the blocks go */
+    int64_t items, block; /* an item is what lies along the dims; all steps are done for one block of items after the other */
+    int64_t tasks;        /* number of tasks that share the blocks */
     int64_t task_bytes;
 };
 
@@ -243,7 +243,7 @@ static bool goes_in_lanes(const struct step *s)
         return n <= SHORT_LINE;
     if (s->from->strides[s->dim] != 1 || s->to->strides[s->dim] != 1)
         return n <= LONGEST_IN_LANES;
-    /* a matrix that fills all lanes loses little alone, least a complex one, and the lines in lanes leave the nearest cache */
+    /* a line whose matrix fills all lanes loses little by itself, least a complex one, while several in lanes would not stay in the nearest cache */
     const bool is_full = node->inner == NULL && node->a % lanes == 0 && node->b % lanes == 0;
     return n <= LONGEST_BATCHED && !(is_full && (is_halved(s) ? 1 : 2) * grd_fft_lanes_bytes(node->row, n) > NEAR_BYTES);
 }
@@ -440,7 +440,7 @@ static void find_lines(const struct lines *l, int64_t first, int64_t count, int6
             to += at * l->to[d];
             index = d > 0 ? index / l->sizes[d] : 0;
         }
-        /* the lines up to the end of the innermost dimension are one stride apart */
+        /* one stride separates the lines up to the end of the innermost dimension */
         const int64_t from_step = inner >= 0 ? l->from[inner] : 0, to_step = inner >= 0 ? l->to[inner] : 0;
         const int64_t run = inner > 0 ? grd_least(count - done, l->sizes[inner] - (first + done) % l->sizes[inner]) : count - done;
         for (int64_t i = 0; i < run; i++) {

@@ -6,8 +6,8 @@
 #include "kernel/fft.h"
 
 enum grd_fft_kind {
-    GRD_FFT_SHORT, /* of a line that is always transformed in lanes */
-    GRD_FFT_LONG,  /* of a line that is a matrix of a rows and b columns: the columns are transformed, then the rows */
+    GRD_FFT_SHORT, /* a line that is always transformed in lanes */
+    GRD_FFT_LONG,  /* a line seen as a matrix of a rows and b columns: first the columns are transformed, then the rows */
     GRD_FFT_REAL   /* the roots between n real numbers and n / 2 complex ones */
 };
 
@@ -16,15 +16,15 @@ enum grd_fft_kind {
  * Invariant: a line undergoes the same operations in lanes and line by line, so what it becomes does not depend on how many there are. */
 struct grd_fft_node {
     struct grd_object object;
-    struct grd_fft_node *next; /* in the list of those that are kept */
+    struct grd_fft_node *next; /* next node in the list of kept ones */
     const struct grd_fft_row *row;
     enum grd_fft_kind kind;
     int64_t n;
-    size_t bytes; /* with its tables */
+    size_t bytes; /* size of the node with its tables */
     int npasses;
     struct grd_fft_pass passes[GRD_FFT_MOST_PASSES];
     int64_t a, b;
-    const struct grd_fft_node *columns, *rows; /* of a, and of b elements */
+    const struct grd_fft_node *columns, *rows; /* transforms of a, and of b elements */
     const char *factors;
     int64_t m;
     const struct grd_fft_node *inner; /* NULL: no convolution */

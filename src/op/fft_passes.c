@@ -73,7 +73,7 @@ struct matrix {
     char *turned;
     int64_t block; /* bytes of a block of rows */
     char *work;
-    int64_t work_bytes, grain; /* of each piece, and how many blocks that is */
+    int64_t work_bytes, grain; /* work_bytes of each piece; blocks of a piece */
 };
 
 static int64_t work_bytes(const struct grd_fft_node *node)

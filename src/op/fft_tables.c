@@ -18,7 +18,7 @@
 enum { KEPT_BYTES = 64 << 20, TABLE_ALIGNMENT = 64 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static struct grd_fft_node *kept; /* the one used last comes first */
+static struct grd_fft_node *kept; /* most recently used first */
 
 static void drop_all(struct grd_fft_node *node)
 {

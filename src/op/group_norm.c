@@ -22,8 +22,8 @@ struct group_norm {
     int64_t itemsize, pieces;
     const char *data, *grad;
     char *out, *sums, *products;
-    char *firsts, *seconds, *mean, *variance;     /* of groups */
-    char *center, *scale, *shift, *share, *slope; /* of channels */
+    char *firsts, *seconds, *mean, *variance;     /* values of groups */
+    char *center, *scale, *shift, *share, *slope; /* values of channels */
 };
 
 static struct group_norm *norm_of(const struct grd_plan *p)

@@ -80,7 +80,7 @@ static grd_scalar element(grd_tensor *t, int64_t i)
 grd_tensors op_hidden_histogramdd_bin_edges(grd_tensor *self, grd_dims bins, grd_tensor *range, grd_tensor *weight, bool density)
 {
     grd_tensor **edges = grd_pool_array(bins.n, sizeof *edges);
-    (void)weight, (void)density; /* PyTorch's signature has them */
+    (void)weight, (void)density; /* unused arguments of PyTorch's signature */
     const bool fits = edges != NULL && check_points(self, bins.n) && check_range(range, bins.n);
     for (int64_t d = 0; fits && d < bins.n; d++)
         edges[d] = grd_histogram_edges(grd_select(self, -1, d), bins.data[d], element(range, 2 * d), element(range, 2 * d + 1), d);

@@ -14,8 +14,8 @@
 #include "op/sizes.h"
 
 enum {
-    LEAST_ROW = 256, /* bytes: shorter rows are mostly calls */
-    LEAST_PART = 8,  /* of the rows, as a fraction, is added to: all are gone through */
+    LEAST_ROW = 256, /* bytes of a row: for shorter ones calls take most of the time */
+    LEAST_PART = 8,  /* at least 1 / LEAST_PART of the rows must be added to, since all are visited */
     PIECE = 1024,    /* elements whose sums stay in the first cache */
     GRAIN = 16 * 1024
 };
@@ -44,13 +44,13 @@ double grd_added_rows_scratch(const grd_tensor *self, int64_t dim, const grd_ten
 }
 
 struct added_rows {
-    const int64_t *ends, *sources; /* to row r go the rows sources[ends[r - 1]] … sources[ends[r] - 1] */
+    const int64_t *ends, *sources; /* rows sources[ends[r - 1]] … sources[ends[r] - 1] are added to row r */
     char *to;
     const char *from;
     int64_t rows, added, elements, itemsize; /* rows of the result, and of the source, of one index of the outer dimensions; of one row */
     grd_loop_kernel *add;
-    grd_loop_kernel *widen, *narrow; /* of halves, otherwise NULL */
-    grd_block_kernel *add_halves;    /* of one row alone, where there is one */
+    grd_loop_kernel *widen, *narrow; /* for half types, otherwise NULL */
+    grd_block_kernel *add_halves;    /* adds a single row of a half type, if there is such a kernel */
 };
 
 /* Sorts the added rows by the row they are added to, stably: a counting sort. */

@@ -23,11 +23,11 @@
 enum {
     ELEMENTS_GRAIN = 16 * 1024,
     CHECK_GRAIN = 128 * 1024,
-    ROW_PIECE = 4096,     /* of a long inner dimension that is one unit of work */
+    ROW_PIECE = 4096,     /* elements of a long inner dimension that are one unit of work */
     MOST_ROW = 32 * 1024, /* bytes: less than the first cache holds */
     NEAR = 512 * 1024,    /* bytes of rows that the second cache holds */
     CACHE_LINE = 64,
-    SHARED_PIECE = 512 /* of one whose units each go through all of the indexed dimension: shorter ones are mostly calls */
+    SHARED_PIECE = 512 /* the same if each unit goes through all of the indexed dimension: for shorter pieces calls take most of the time */
 };
 
 /* ---- Indices ------------------------------------------------------------------------------------------------------------- */
@@ -156,7 +156,7 @@ static int64_t choose_inner(const struct grd_indexed *x)
 /* A unit of work: a piece of the inner dimension at one position of the others; or, if order matters, at all positions along the indexed
  * dimension. */
 struct unit {
-    char *data[GRD_OPERANDS]; /* of the first piece */
+    char *data[GRD_OPERANDS]; /* addresses of the first piece */
     int64_t at[GRD_MAX_DIMS + 2], piece;
 };
 
@@ -323,7 +323,7 @@ void grd_indexed_run(struct grd_indexed *x)
     for (int64_t i = 0; i < x->n; i++)
         if (i != x->inner && !(loops && i == x->dim))
             units *= x->sizes[i];
-    /* A row that is read or written at random places is asked for in one go, if most of it is needed: the hardware would not foresee these places. */
+    /* Prefetches a row that is accessed at random places, if most of it is needed: the hardware cannot predict these. */
     if (x->dim != x->inner || x->row > MOST_ROW || length * CACHE_LINE < x->row || x->row * units <= NEAR)
         x->row = 0;
     int64_t work = (length < x->piece ? length : x->piece) * (loops ? x->sizes[x->dim] : 1);

@@ -69,8 +69,8 @@ struct grd_indexed_plan {
     bool slices;               /* the index is a vector, of slices; otherwise each of its elements names an element */
     bool wraps;                /* negative indices are counted from the end */
     bool keeps_layout;         /* a new result has self's strides; otherwise it is contiguous */
-    bool unchecked;            /* the index names nothing */
-    bool by_rows;              /* of index_add: index_add_rows.c runs it */
+    bool unchecked;            /* the index is not checked, since it names no element */
+    bool by_rows;              /* index_add_rows.c runs it */
     grd_error_code range_code; /* for "index 5 is out of bounds …"; NONE: "index out of range in self" */
     int64_t dim;
     struct grd_indices indices; /* set by the check */

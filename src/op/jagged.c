@@ -35,7 +35,7 @@ static grd_tensor *rows_or(grd_tensor *table, grd_tensor *row, grd_tensor *valid
         sizes[i] = i < row->ndim ? row->sizes[i] : table->sizes[i - row->ndim + 1];
         as_mask[i] = i < row->ndim ? row->sizes[i] : 1;
     }
-    if (table->sizes[0] == 0) { /* a row that is never valid, to be named like all others */
+    if (table->sizes[0] == 0) { /* adds a row that is never valid, so that indices have a row to name */
         int64_t one_row[GRD_MAX_DIMS] = {1};
         memcpy(one_row + 1, table->sizes + 1, (size_t)(table->ndim - 1) * sizeof *one_row);
         grd_tensor *blank =
@@ -81,7 +81,7 @@ grd_tensor *op_hidden_padded_dense_to_jagged_forward(grd_tensor *dense, grd_tens
                         (long long)sequences, (long long)bounds->numel);
     const grd_scalar total = total_L.kind != GRD_SCALAR_NONE ? total_L : grd_item(grd_select(bounds, 0, -1));
     grd_tensor *at = grd_arange(total, .dtype = GRD_INT64, .device = grd_device_of(dense));
-    /* The sequence before the first is -1; those of no sequence are not valid. */
+    /* Rows before the first sequence get -1; rows of no sequence are not valid. */
     grd_tensor *sequence = grd_sub_scalar(grd_searchsorted(bounds, at, .right = true), grd_int(1));
     grd_tensor *step = grd_sub(at, grd_index_select(bounds, 0, grd_clamp(sequence, .min = grd_int(0))));
     grd_tensor *valid = grd_logical_and(grd_logical_and(grd_ge_scalar(sequence, grd_int(0)), grd_lt_scalar(sequence, grd_int(sequences))),
@@ -207,7 +207,7 @@ grd_tensor *op_segment_reduce(grd_tensor *data, const char *reduce, grd_tensor *
         return grd_failed;
     const int64_t segments = starts->sizes[1];
     grd_tensor *first = grd_arange(grd_int(starts->sizes[0]), .dtype = GRD_INT64, .device = grd_device_of(data));
-    first = grd_unsqueeze(grd_mul_scalar(first, grd_int(n)), 1); /* row of each row's first element when all are in one */
+    first = grd_unsqueeze(grd_mul_scalar(first, grd_int(n)), 1); /* index of each row's first element in the flattened data */
     grd_tensor *counts = grd_reshape(grd_sub(stops, starts), grd_dims(starts->numel));
     starts = grd_reshape(grd_add(starts, first), grd_dims(starts->numel));
     stops = grd_reshape(grd_add(stops, first), grd_dims(stops->numel));

@@ -71,7 +71,7 @@ struct inversion {
 /* Inverts a lower triangle by halves: those off the diagonal are solutions. OpenBLAS's own trtri inverts hundreds of columns one by one. */
 static void invert_lower(const struct inversion *v, int64_t n, char *l)
 {
-    enum { SMALL = 48 }; /* columns, one by one */
+    enum { SMALL = 48 }; /* side up to which columns are inverted one by one */
     const void *one = grd_lapack_number(v->dtype, 1), *minus_one = grd_lapack_number(v->dtype, -1);
     int64_t info = 0;
     if (n <= SMALL) {
@@ -120,7 +120,7 @@ struct solver {
     bool turned;
     int64_t k, leading, itemsize;
     const void *one, *minus_one;
-    grd_small_triangle_kernel *small; /* NULL: trsm is all there is */
+    grd_small_triangle_kernel *small; /* NULL: only trsm can be used */
     grd_trsm_routine *trsm;
     grd_gemm_routine *gemm;
 };

@@ -212,7 +212,7 @@ bool grd_lapack_least_squares(grd_dtype dtype, const struct grd_least_squares *s
     memcpy(a, s->a, (size_t)(s->m * s->n) * size);
     for (int64_t i = 0; i < s->k; i++)
         memcpy(b + (size_t)(i * longer) * size, (const char *)s->b + (size_t)(i * s->m) * size, (size_t)s->m * size);
-    memset(x.integers, 0, (size_t)s->n * sizeof *x.integers); /* no column is to be the first */
+    memset(x.integers, 0, (size_t)s->n * sizeof *x.integers); /* 0: a column that is not fixed to the front */
     if (complex)
         ((complex_gelsy_routine *)routine)(&s->m, &s->n, &s->k, a, &s->m, b, &longer, x.integers, rcond, s->ret_rank, x.elements,
                                            &w->elements, x.reals, &info);

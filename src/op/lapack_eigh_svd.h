@@ -12,7 +12,7 @@
 /* The memory of a call: copies of matrices, and as much workspace as LAPACK asks for, in elements of the dtype, real numbers and integers. */
 struct grd_lapack_work {
     int64_t copies, elements, reals, integers;
-    size_t bytes; /* of all */
+    size_t bytes; /* bytes of all parts */
 };
 
 /* Asks for the workspace of matrices of such sizes; false if there is no such routine. What the pointers of e and s lead to is not read. */

@@ -47,7 +47,7 @@ struct job {
     grd_dtype dtype;
     int64_t m, n;           /* rows and columns */
     int64_t width;          /* columns of a panel */
-    int64_t count, factors; /* panels, and those that are decomposed, which are the first ones */
+    int64_t count, factors; /* panels in all; the first `factors` of them are decomposed */
     char *a;
     int64_t *pivots; /* those of a panel count from its first row */
     int64_t info;
@@ -61,10 +61,10 @@ struct job {
     void (*decompose)(struct job *job, int64_t panel);
     void (*update)(struct job *job, int64_t panel, int64_t column, int64_t end); /* columns [column, end) */
 
-    pthread_mutex_t lock; /* of what follows */
-    int64_t decomposed;   /* panels */
+    pthread_mutex_t lock; /* protects the members that follow */
+    int64_t decomposed;   /* panels that are decomposed */
     struct progress groups[MOST_PANELS], panels[MOST_PANELS];
-    atomic_int changes; /* how often something was done */
+    atomic_int changes; /* number of steps done */
 };
 
 /* What a thread does next: it decomposes the columns [column, end), which are a panel, or updates them. */
@@ -221,7 +221,7 @@ static bool run(struct job *job)
 
 void grd_for_matrices(const struct grd_plan *p, int64_t side, int64_t count, int64_t grain, grd_task *task, void *context)
 {
-    enum { GAIN = 2 * WIDTH }; /* columns for which another thread is worth it */
+    enum { GAIN = 2 * WIDTH }; /* columns per thread that are worth it */
     const int64_t threads = grd_num_threads(), last = count % threads;
     const bool shares = grd_lapack_is_chosen(p) && last < grd_least(threads, side / GAIN);
     const int64_t shared = shares ? last : 0;

@@ -33,7 +33,7 @@ typedef void larft_routine(const char *direction, const char *storage, const int
 enum {
     BLOCK = 32, /* columns */
     CHUNK = 64, /* columns, a multiple of BLOCK */
-    LEAST = 96  /* reflections: fewer are not taken by blocks */
+    LEAST = 96  /* least number of reflections that are taken by blocks */
 };
 
 /* The product of k reflections of m elements, whose vectors V are columns of a below its diagonal: one I - V T V^H after the other, of BLOCK
@@ -127,7 +127,7 @@ static struct columns head_of(const struct blocks *b, int64_t first)
 }
 
 struct operation {
-    bool adjoint; /* of the left matrix */
+    bool adjoint; /* x is replaced by its adjoint */
     int alpha, beta;
 };
 
@@ -306,7 +306,7 @@ static void make_triangles(int64_t begin, int64_t end, void *context)
 
 static void make_chunk(const struct blocks *b, int64_t column, int64_t end)
 {
-    const int64_t units = grd_greatest(column, b->k); /* columns from there on belong to no block */
+    const int64_t units = grd_greatest(column, b->k); /* columns from `units` on belong to no block */
     if (units < end)
         write_units(b, b->m, units, end - units, (struct columns){b->x + units * b->m * b->size, b->m});
     for (int64_t first = (grd_least(end, b->k) - 1) / BLOCK * BLOCK; first >= 0; first -= BLOCK) {

@@ -54,7 +54,7 @@ struct job {
     const struct grd_plan *p;
     int64_t n, k; /* rows of a matrix, and right sides */
     bool hermitian;
-    int64_t pieces; /* of the right sides of a matrix: threads share them */
+    int64_t pieces; /* pieces of the right sides of a matrix, which threads share */
 };
 
 static bool factor_with_lapack(const struct job *job, int64_t i)

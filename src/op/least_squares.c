@@ -19,9 +19,9 @@
 
 /* What a plan hands to its run. */
 struct job {
-    int64_t side; /* where a plan has the side by which it chooses a provider */
+    int64_t side; /* first member: the plan chooses a provider by it */
     struct grd_least_squares first;
-    struct grd_lapack_work work; /* of each matrix */
+    struct grd_lapack_work work; /* memory of each matrix */
 };
 
 static struct job *job_of(const struct grd_plan *p)
@@ -132,7 +132,7 @@ grd_tensor *grd_lstsq_laid(grd_tensor *solution, grd_dims sizes)
     const int64_t m = sizes.data[sizes.n - 2], n = sizes.data[sizes.n - 1];
     if (m <= n)
         return grd_composite_columns(solution);
-    /* A tensor of its own: nobody has the rows that follow. */
+    /* Not recorded as a view: nobody else has the rows that follow. */
     const grd_tensors parts =
         grd_unsafe_split_with_sizes(grd_composite_columns(grd_pad(solution, grd_dims(0, 0, 0, m - n))), grd_dims(n, m - n), .dim = -2);
     return grd_pending() ? grd_failed : parts.data[0];

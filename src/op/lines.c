@@ -22,15 +22,15 @@ enum {
     CACHE_LINE = 64,
     BLOCK = 1 << 18, /* bytes of an operand's block: those of several operands, or three times as much of one, stay in a cache of 1 MiB */
     TOGETHER = 2048, /* elements of lines that are converted together: they and what the kernel keeps of them stay in the first cache */
-    AHEAD = 8,       /* rows that are asked for early: the hardware does not look beyond a page */
-    TURNED = 64      /* rows of a block that are transposed before they are converted: whole cache lines of the operand */
+    AHEAD = 8,       /* rows that are prefetched: the hardware does not prefetch beyond a page */
+    TURNED = 64      /* rows of a block that are transposed before they are converted; they fill cache lines of the operand */
 };
 
 /* One operand: where line 0 begins, and the strides in bytes of its elements and, along each of the other dimensions, of its lines. */
 struct operand {
     char *data;
     int64_t along, strides[GRD_MAX_DIMS];
-    grd_loop_kernel *cast; /* from, or of the result to, the dtype it has in memory; NULL: it lies as the kernel wants it */
+    grd_loop_kernel *cast; /* converts from the dtype in memory or, for the result, to it; NULL: the kernel works in place */
     int64_t size;          /* bytes of an element in memory */
     int64_t block;         /* where its block begins in the scratch of a piece */
     bool converts;         /* the dtype in memory is another than that computed in */
@@ -40,16 +40,16 @@ struct operand {
 
 struct lines {
     grd_lines_kernel *kernel;
-    grd_dtype as; /* computed in */
+    grd_dtype as; /* the dtype that is computed in */
     int64_t n, size;
     int first, past;               /* the dims that are a line */
     int nresults, noperands, ndim; /* ndim: of the lines, innermost first */
     int64_t sizes[GRD_MAX_DIMS];   /* lines along each */
-    bool has_columns, columns;     /* whether the kernel knows columns, and gets them */
+    bool has_columns, columns;     /* has_columns: the kernel supports columns; columns: it gets them */
     double numbers[GRD_LINES_NUMBERS];
     int64_t width, strips, strips_per_row; /* a strip is up to `width` lines along the innermost dimension */
     int64_t part, parts, part_bytes;       /* strips of a part, and its scratch */
-    int64_t turned;                        /* where the rows lie in the scratch that are transposed and not yet converted */
+    int64_t turned;                        /* offset in the scratch of the rows that are transposed but not yet converted */
     int64_t most_parts;
     struct operand operands[GRD_LINES_OPERANDS];
 };
@@ -368,7 +368,7 @@ static void run_strip(const struct lines *l, int64_t strip, char *scratch)
         if (o->cast != NULL && i >= l->nresults)
             move(l, o, data[i], b.data[i], b.lines, scratch + l->turned, false);
     }
-    if (l->noperands == 2) { /* kernels of one tensor or two that share their loops: the second is the first */
+    if (l->noperands == 2) { /* kernels of one and of two tensors share their loops: the second tensor is then the first */
         b.data[2] = b.data[1];
         b.step[2] = b.step[1];
     }

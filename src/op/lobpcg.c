@@ -54,7 +54,7 @@ void op_hidden_lobpcg(grd_tensor *A, grd_tensor *X, grd_tensor *iK, int64_t k, i
             break;
         if (iK != NULL)
             residual = grd_matmul(iK, residual);
-        /* The step is what does not come from the last X, the first n columns of the basis. */
+        /* The step is the part that does not come from the last X, the first n columns of the basis. */
         grd_tensor *step = grd_matmul(grd_slice(basis, .dim = -1, .start = grd_int(n)), grd_slice(chosen, .dim = -2, .start = grd_int(n)));
         grd_tensor *const parts[] = {X, residual, step};
         basis = grd_linalg_qr(grd_cat(grd_tensors_from(parts, 3), .dim = -1)).Q;

@@ -29,7 +29,7 @@ static const struct grd_lu_row *kernels_of(const grd_tensor *x)
 
 /* What a plan hands to its run. */
 struct factors {
-    int64_t k; /* the shorter side, where a plan has that by which it chooses a provider */
+    int64_t k; /* the shorter side, first member: the plan chooses a provider by it */
     bool small, by_rows;
 };
 
@@ -206,7 +206,7 @@ void run_hidden_inverse_small(const struct grd_plan *p, grd_tensor *A)
  * column of a piece, and becomes column places[i] of the inverse. */
 struct inverses {
     const struct grd_plan *p;
-    int64_t n, pieces; /* of a matrix: threads share them */
+    int64_t n, pieces; /* pieces of a matrix, which threads share */
     int64_t *places;
     char *solved;
 };
@@ -443,7 +443,7 @@ struct systems {
     const struct grd_plan *p;
     int64_t n, k; /* equations, and right sides of a matrix */
     bool transposed;
-    int64_t pieces; /* of the right sides: threads share them */
+    int64_t pieces; /* pieces of the right sides, which threads share */
 };
 
 static void solve_small(const struct systems *s, int64_t begin, int64_t end)

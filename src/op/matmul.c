@@ -49,7 +49,7 @@ GRD_INLINE grd_tensor *small_product(grd_tensor *out, const grd_tensor *self, co
         a->sizes[1] != b->sizes[0])
         return NULL;
     const int64_t m = a->sizes[0], n = b->sizes[1], k = a->sizes[1];
-    const bool matrix = self != NULL && self->ndim == 2; /* otherwise a row */
+    const bool matrix = self != NULL && self->ndim == 2; /* otherwise self is a row */
     if (self != NULL) {
         if ((self->ndim != 1 && !matrix) || self->dtype != dtype || self->device != GRD_DEVICE_CPU || self->layout != GRD_STRIDED ||
             self->sizes[matrix] != n || self->strides[matrix] != 1 || (matrix && self->sizes[0] != m))

@@ -62,7 +62,7 @@ grd_tensor *op_matrix_exp(grd_tensor *self)
         return grd_clone(self, .memory_format = "contiguous");
     double least = 0, most = 0;
     const grd_dtype dtype = (grd_dtype)self->dtype;
-    self = grd_to(self, .dtype = grd_computed_dtype(dtype)); /* each squaring doubles the error of a rounding */
+    self = grd_to(self, .dtype = grd_computed_dtype(dtype)); /* computed in a wider dtype, since each squaring doubles the rounding error */
     if (grd_pending())
         return grd_failed;
     grd_tensor *halvings = halvings_of(self), *result = polynomial(grd_mul(self, grd_exp2(grd_neg(halvings))));

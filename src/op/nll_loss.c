@@ -16,7 +16,7 @@
 
 enum { PIECES = 64, LEAST_TARGETS = 4096, CHECKED_TARGETS = 16384, WRITTEN_ELEMENTS = 65536 };
 
-enum { INPUT, TARGET, WEIGHT, TOTAL_WEIGHT }; /* what is read; INPUT, of the gradient, is that of the losses */
+enum { INPUT, TARGET, WEIGHT, TOTAL_WEIGHT }; /* the tensors that are read; for the gradient INPUT is the gradient of the losses */
 
 /* An input of (N, C, d1, …) as N x C x D. */
 struct nll {
@@ -28,7 +28,7 @@ struct nll {
     int64_t in_step;
     double scale;
     char *out;
-    struct grd_nll_sums *sums; /* of each piece */
+    struct grd_nll_sums *sums; /* sums of each piece */
     atomic_bool *stray;
 };
 

@@ -26,7 +26,7 @@
 #include "base/thread.h"
 
 enum {
-    MOST_CALLS = 32,        /* at once; OpenBLAS ends the process at twice the threads it was built for */
+    MOST_CALLS = 32,        /* calls at the same time; OpenBLAS ends the process at twice the threads it was built for */
     LOAD_BYTES = 160 << 20, /* its code, which is 25 MiB, and the memory of the first call, 64 MiB, with a margin */
     CALL_BYTES = 48 << 20   /* the memory of another call at the same time, which is 32 MiB */
 };
@@ -37,7 +37,7 @@ static struct grd_openblas blas;
 
 static const struct {
     const char *name;
-    void *function; /* of `blas` */
+    void *function; /* where in `blas` it is stored */
 } symbols[] = {
     {"cblas_sgemm64_", &blas.sgemm},
     {"cblas_dgemm64_", &blas.dgemm},
@@ -81,7 +81,7 @@ static void *open_beside(const char *folder)
     if (dladdr(&blas, &info) == 0 || info.dli_fname == NULL)
         return NULL;
     const char *slash = strrchr(info.dli_fname, '/');
-    if (slash == NULL) /* a program found by its name alone: never a folder relative to the current one */
+    if (slash == NULL) /* a name without a folder: nothing relative to the current folder is loaded */
         return NULL;
     const int length = (int)(slash - info.dli_fname + 1);
     const int written = snprintf(path, sizeof path, "%.*s%s%s", length, info.dli_fname, folder, package_name);
@@ -172,7 +172,7 @@ static void *library; /* NULL unless it serves */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t call_ended = PTHREAD_COND_INITIALIZER;
 static atomic_int state = UNTRIED;
-static int calls, most_calls; /* running now; and as many as it has memory for */
+static int calls, most_calls; /* calls that run now, and the number that OpenBLAS has memory for */
 static char description[160] = "built-in";
 
 static void describe(void)
@@ -285,7 +285,7 @@ bool grd_openblas_begin(void)
     pthread_mutex_lock(&lock);
     while (calls == most_calls) {
         if (most_calls < MOST_CALLS &&
-            is_memory_there((size_t)most_calls * CALL_BYTES)) { /* other new calls may not have taken theirs yet */
+            is_memory_there((size_t)most_calls * CALL_BYTES)) { /* other new calls may not have allocated theirs yet */
             most_calls++;
         } else if (calls == 0) {
             pthread_mutex_unlock(&lock);

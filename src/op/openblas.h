@@ -38,10 +38,10 @@ enum grd_lapack_name {
     GRD_LAPACK_TRSM,
     GRD_LAPACK_TRSV,
     GRD_LAPACK_GEMM,
-    GRD_LAPACK_SYRK, /* of complex dtypes herk */
+    GRD_LAPACK_SYRK, /* herk for complex dtypes */
     GRD_LAPACK_LASWP,
     GRD_LAPACK_GEQRF,
-    GRD_LAPACK_ORGQR, /* of complex dtypes ungqr and unmqr, syevd of them heevd */
+    GRD_LAPACK_ORGQR, /* for complex dtypes ungqr, unmqr and heevd */
     GRD_LAPACK_ORMQR,
     GRD_LAPACK_GEQRT3,
     GRD_LAPACK_LARFT,

@@ -163,7 +163,7 @@ grd_tensors op_asgd_step(grd_tensors params, grd_tensors grads, grd_tensors axs,
 struct nadam {
     struct grd_nadam_numbers x;
     double lr, momentum_decay;
-    bool single; /* the product of the momenta is kept in float32, and read as it is kept */
+    bool single; /* the product of the momenta is stored in float32, and rounded as it is stored */
 };
 
 /* Returns the momentum of a step: beta1 (1 - 0.96^(step * momentum_decay) / 2). */
@@ -205,7 +205,7 @@ static void radam_at(void *numbers, double *values)
 {
     struct grd_radam_numbers *x = numbers;
     const double step = values[0], power = pow(x->beta2, step), most = 2 / (1 - x->beta2) - 1;
-    const double length = most - 2 * step * power / (1 - power); /* of the running mean, in steps */
+    const double length = most - 2 * step * power / (1 - power); /* length of the running mean, in steps */
     x->correction = 1 - pow(x->beta1, step);
     x->root = sqrt(1 - power);
     x->adaptive = length > 5;

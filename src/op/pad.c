@@ -46,7 +46,7 @@ static grd_tensor *kept(grd_tensor *t, grd_dims pad, bool cut)
         const int64_t start = positive(length_at(pad, t->ndim, i, false), cut), end = positive(length_at(pad, t->ndim, i, true), cut);
         const int64_t size = t->sizes[i];
         if (start > 0 || end > 0)
-            t = grd_narrow(t, i, start, start > size || end > size - start ? -1 : size - start - end); /* -1 is refused */
+            t = grd_narrow(t, i, start, start > size || end > size - start ? -1 : size - start - end); /* a length of -1 raises the error */
     }
     return t;
 }
@@ -107,7 +107,7 @@ grd_dims grd_pad_back(grd_dims pad)
 {
     int64_t *const back = grd_pool_array(pad.n + 1, sizeof *back);
     for (int64_t i = 0; back != NULL && i < pad.n; i++)
-        back[i] = pad.data[i] == INT64_MIN ? INT64_MAX : -pad.data[i]; /* refused either way */
+        back[i] = pad.data[i] == INT64_MIN ? INT64_MAX : -pad.data[i]; /* either is refused */
     return grd_dims_from(back, back != NULL ? pad.n : 0);
 }
 
@@ -236,7 +236,7 @@ grd_tensor *op_pad(grd_tensor *self, grd_dims pad, const char *mode, grd_scalar 
         {grd_reflection_pad1d, grd_reflection_pad2d, grd_reflection_pad3d},
         {grd_replication_pad1d, grd_replication_pad2d, grd_replication_pad3d},
     };
-    if (border == wrapped) /* what is cut off takes no part in a circle */
+    if (border == wrapped) /* circular padding does not repeat what is cut off */
         return grd_composite_contiguous(with_border(kept(self, pad, true), pad, wrapped));
     return of_mode[border == repeated][n - 1](self, pad);
 }

@@ -21,14 +21,14 @@ static struct grd_planned *next_result(struct grd_plan *p, grd_dims sizes, grd_d
 {
     int64_t numel;
     if (GRD_UNLIKELY((uint64_t)sizes.n > GRD_MAX_DIMS)) {
-        grd_shape_numel(sizes, &numel); /* refuses them */
+        grd_shape_numel(sizes, &numel); /* raises the error */
         return NULL;
     }
     struct grd_planned *planned = &p->planned[p->nresults++];
     planned->dtype = planned->as = dtype;
     planned->ndim = (uint8_t)sizes.n;
     planned->strided = false;
-    for (int64_t i = 0; i < sizes.n; i++) /* there may be no data, of none */
+    for (int64_t i = 0; i < sizes.n; i++) /* a loop, since data may be NULL if there are no sizes */
         planned->sizes[i] = sizes.data[i];
     return planned;
 }
@@ -145,7 +145,7 @@ static bool check_overlap(const struct grd_plan *p, int read)
 static bool check_out(const struct grd_plan *p)
 {
     const grd_dims sizes = planned_sizes(&p->planned[0]);
-    const bool inplace = (p->op->forms & 1 << GRD_INPLACE) != 0; /* otherwise out= may be what is read, and is resized */
+    const bool inplace = (p->op->forms & 1 << GRD_INPLACE) != 0; /* otherwise `out` may be a tensor that is read, and is resized */
     if (!grd_check_devices(p->device, grd_device_of(p->out)) || !grd_check_castable(p->planned[0].dtype, (grd_dtype)p->out->dtype) ||
         (!p->repeats && !grd_check_no_internal_overlap(p->out)))
         return false;
@@ -168,7 +168,7 @@ bool grd_plan_admit(struct grd_plan *p)
         const bool as_it_lies = read->t == NULL || read->as == GRD_DTYPE_NONE || p->meta;
         p->in[i] = as_it_lies ? read->t : grd_contiguous_as(read->t, read->as);
     }
-    return !grd_pending(); /* a plan may have made views */
+    return !grd_pending(); /* views that the plan made may have failed */
 }
 
 /* ---- Memory -------------------------------------------------------------------------------------------------------------------------- */

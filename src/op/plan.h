@@ -30,7 +30,7 @@
 enum grd_overlap {
     GRD_OVERLAP_ANY,     /* any: results are then made in memory of their own and copied */
     GRD_OVERLAP_ELEMENT, /* element by element; otherwise RuntimeError */
-    GRD_OVERLAP_NONE     /* none, but what the results start from: RuntimeError */
+    GRD_OVERLAP_NONE     /* none but the tensor that the results start from; otherwise RuntimeError */
 };
 
 struct grd_provider;
@@ -38,7 +38,7 @@ struct grd_provider;
 /* A tensor that the run reads. */
 struct grd_read {
     grd_tensor *t; /* NULL: an optional argument that is absent */
-    grd_dtype as;  /* what the run reads it as; NONE: as it lies in memory, dtype and strides */
+    grd_dtype as;  /* dtype that the run reads, contiguous; NONE: in its own dtype and by its strides */
 };
 
 enum { GRD_PLAN_READS = 10, GRD_PLAN_STATE = 4096 };
@@ -51,22 +51,23 @@ struct grd_plan {
     grd_device device; /* of the results */
     uint8_t nresults, nreads;
     uint8_t overlap;      /* grd_overlap */
-    bool repeats;         /* elements of out= may share memory: the plan has checked */
+    bool repeats;         /* elements of out= may share memory, which the plan has checked */
     bool any_strides;     /* the run writes its results by their strides */
-    bool requires_grad;   /* of what is returned: a factory is asked for it */
+    bool requires_grad;   /* the result of a factory requires a gradient */
     bool any_device;      /* the run reads tensors of other devices, too */
-    bool aligned;         /* each element, or line, is read before it is written: the result may lie over what is read */
-    grd_tensor *start;    /* results begin with the elements of this one; NULL: with anything */
-    size_t scratch_bytes; /* memory for the run */
-    /* NULL, or called once the results are there and before anything is written: what a law works out from their strides, the size of scratch among it. */
+    bool aligned;         /* each element, or line, is read before it is written, so that the result may be the same view as what is read */
+    grd_tensor *start;    /* the results begin with the elements of this tensor; NULL: with anything */
+    size_t scratch_bytes; /* scratch memory for the run */
+    /* NULL, or called when the results are allocated and nothing is written yet: works out what follows from their strides, the size of scratch
+     * included. */
     bool (*prepare)(struct grd_plan *p);
     struct grd_read reads[GRD_PLAN_READS];
 
     /* ---- What the run finds */
-    grd_tensor *in[GRD_PLAN_READS]; /* reads, as they were asked for */
+    grd_tensor *in[GRD_PLAN_READS]; /* the tensors of `reads`, converted as was asked */
     grd_tensor *results[GRD_MAX_RESULTS];
     char *scratch;
-    const struct grd_provider *provider; /* of a law with several (provider.h) */
+    const struct grd_provider *provider; /* for laws with several providers (provider.h) */
     bool meta;                           /* nothing will be computed */
 
     struct grd_planned planned[GRD_MAX_RESULTS];

@@ -21,9 +21,9 @@
 #include "op/formula.h"
 
 enum {
-    PIECE = 1 << 15,       /* elements that the windows of a piece of work have, about */
-    PIECES = 64,           /* at most, each of which has lines of its own */
-    LINES_BYTES = 1 << 13, /* of rows that are worked on together, about: a part of the nearest cache */
+    PIECE = 1 << 15,       /* about the elements in the windows of a piece of work */
+    PIECES = 64,           /* most pieces, each of which has lines of its own */
+    LINES_BYTES = 1 << 13, /* about the bytes of rows that are worked on together: a part of the nearest cache */
     TEXT_CHARS = 128
 };
 
@@ -32,11 +32,11 @@ static const double MOST_LINE_BYTES = 0x1p50;
 struct pool {
     struct grd_pool windows;
     const struct grd_pool_row *kernels;
-    const char *name; /* in errors */
+    const char *name; /* name of the operator in errors */
     int64_t n;        /* dimensions of an image, the last of the axes */
     bool channels_last;
     int64_t images;
-    int64_t rows, grain; /* of all images; in a piece of work */
+    int64_t rows, grain; /* rows of all images, and of a piece of work */
     int64_t piece_bytes;
     char *pieces;
     const char *in; /* the input, or the gradient of the output */

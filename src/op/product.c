@@ -27,19 +27,19 @@ enum {
     PIECE_WORK = 3 << 17, /* multiplications worth a piece of their own: four times what it takes to post a loop and to wait for its end */
     PIECE_SIDE = 32,      /* a piece is at least that wide and high … */
     COPIED_SIDE = 64,     /* … or that, where it copies what it reads of b */
-    LARGE_WORK = 1 << 21, /* the same of thin products, which read as much as they multiply, and of OpenBLAS, which packs each piece */
+    LARGE_WORK = 1 << 21, /* the same for thin products, which read as much as they multiply, and for OpenBLAS, which packs each piece */
     LARGE_SIDE = 192,
-    COLUMN_UNIT = 32, /* two vectors of the widest, or more */
+    COLUMN_UNIT = 32, /* at least two of the widest vectors */
     ROW_UNIT = 8,     /* every kernel's strip divides it */
-    PACKED_SIDE = 24, /* packed: no side is shorter … */
+    PACKED_SIDE = 24, /* least side of a packed product … */
     PACKED_WORK = 80 * 80 * 80,
     SLAB = 4032,             /* rows and columns of a slab … */
     CONVERTED_SLAB = 1056,   /* … that has sums of its own */
-    SLAB_BYTES = 8 << 20,    /* of more matrices than one */
-    BLOCK_BYTES = 256 << 10, /* of a in a packed piece: they stay in the second-level cache */
+    SLAB_BYTES = 8 << 20,    /* bytes of a slab of several matrices */
+    BLOCK_BYTES = 256 << 10, /* bytes of a in a packed piece, so that they stay in the second-level cache */
     ENOUGH_PIECES = 8,
     PACKED_PIECE_WORK = 1 << 20,
-    MOST_PIECES = 8, /* of a block of rows */
+    MOST_PIECES = 8, /* most pieces of a block of rows */
     CHUNK = 32       /* rows or columns converted at a time */
 };
 
@@ -79,7 +79,7 @@ bool grd_product_exists(grd_dtype dtype)
 /* Returns how many pieces of a loop are worth a task. */
 static int64_t grain_of(double piece_work, double task_work)
 {
-    return piece_work >= task_work ? 1 : (int64_t)ceil(task_work / (piece_work > 1 ? piece_work : 1)); /* there may be no work at all */
+    return piece_work >= task_work ? 1 : (int64_t)ceil(task_work / (piece_work > 1 ? piece_work : 1)); /* a piece may have no work */
 }
 
 /* ---- Operands as they lie ---------------------------------------------------------------------------------------------------------- */
@@ -88,7 +88,7 @@ struct cut {
     const struct grd_product *p;
     int64_t itemsize;
     int64_t row_pieces, column_pieces, piece_rows, piece_columns;
-    grd_small_gemm_kernel *small; /* NULL: another */
+    grd_small_gemm_kernel *small; /* NULL: one of the other ways is taken */
     void (*multiply)(const struct cut *cut, const struct grd_gemm *g);
 };
 
@@ -229,14 +229,14 @@ static void run_blas(const struct grd_plan *plan)
 struct packed {
     const struct grd_product *p;
     const struct grd_product_kernels *kernels;
-    grd_loop_kernel *widen, *narrow; /* NULL: computed in the dtype itself */
+    grd_loop_kernel *widen, *narrow; /* NULL if the dtype itself is computed in */
     int64_t itemsize, size;          /* bytes of an element, and of one computed in */
     int64_t most_rows, most_columns, most_depth, most_matrices;
     char *left, *right, *sums;
-    int64_t left_bytes, right_bytes, sums_bytes; /* of one matrix */
+    int64_t left_bytes, right_bytes, sums_bytes; /* bytes for one matrix */
     /* The slab. */
     int64_t matrix, matrices, row, rows, column, columns, at, depth;
-    int64_t left_items, right_items, item_rows;                   /* what is packed at a time, of one matrix: rows of a, panels of b */
+    int64_t left_items, right_items, item_rows; /* items of one matrix that are packed at a time: rows of a, panels of b */
     int64_t row_pieces, column_pieces, piece_rows, piece_columns; /* pieces to be multiplied */
 };
 
@@ -403,8 +403,8 @@ static void cut_slab(struct packed *s)
     const int64_t wanted = grd_least((int64_t)(work / PACKED_PIECE_WORK), MOST_PIECES);
     if (wanted < 2)
         return;
-    /* Panels are wide: few of them are cut unevenly. Rows are cut instead, and packed by the piece, where that makes smaller pieces, and b, which each of
-     * them reads, is small. */
+    /* Panels are wide, so a few of them cannot be cut evenly. Rows are cut instead, and packed by the piece, if that makes smaller pieces and b,
+     * which each of these reads, is small. */
     const int64_t fewer_columns = round_up(ceil_div(s->columns, wanted), panel),
                   fewer_rows = round_up(ceil_div(s->piece_rows, wanted), strip);
     if (fewer_rows * s->columns < fewer_columns * s->piece_rows && s->columns * s->depth * s->size <= BLOCK_BYTES) {

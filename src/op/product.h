@@ -10,7 +10,7 @@
 #include "op/plan.h"
 
 struct grd_product {
-    struct grd_gemm g;                        /* of the first matrices of the batch */
+    struct grd_gemm g;                        /* the product of the first matrices of the batch */
     int64_t batch, a_batch, b_batch, c_batch; /* strides in elements */
     grd_dtype dtype;
 };

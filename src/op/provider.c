@@ -27,7 +27,7 @@ enum { MOST_WISHES = 32, WORD = 64 };
 
 /* One entry of GRADUS_PROVIDER, e.g. "mm:-blas". */
 struct wish {
-    char op[WORD], provider[WORD]; /* op "": all */
+    char op[WORD], provider[WORD]; /* op is "" for all operators */
     bool forbids;
 };
 

@@ -11,8 +11,8 @@
 
 struct grd_provider {
     const char *name;
-    bool (*serves)(const struct grd_plan *p); /* whether it can compute this call; NULL: all */
-    bool (*wins)(const struct grd_plan *p);   /* whether it should, where nobody has said; NULL: wherever it serves. Asked first */
+    bool (*serves)(const struct grd_plan *p); /* true if it can compute this call; NULL: it can compute all */
+    bool (*wins)(const struct grd_plan *p);   /* true if it should be chosen by default; NULL: whenever it serves. Called first */
     void (*run)(const struct grd_plan *p);
 };
 

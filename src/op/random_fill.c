@@ -48,21 +48,21 @@ static const struct kind {
 
 /* How the elements of a tensor are drawn. */
 struct draw {
-    enum grd_random_kind number; /* of kinds */
+    enum grd_random_kind number; /* index in `kinds` */
     struct kind kind;
-    grd_dtype dtype; /* of the tensor, or of its real part */
+    grd_dtype dtype; /* dtype of the tensor, or of its parts */
     struct grd_random_numbers numbers;
-    grd_loop_kernel *loop; /* over the elements */
+    grd_loop_kernel *loop; /* loops over the elements */
     grd_task *task;        /* makes elements of a batch */
     struct grd_generator *generator;
-    uint32_t *words; /* room for those of a batch */
+    uint32_t *words; /* room for the words of a batch */
     uint32_t few[FEW_WORDS];
 };
 
 struct batch {
     const struct draw *draw;
-    int64_t first;     /* element */
-    char *const *data; /* of the result, and of the probabilities where they are a tensor */
+    int64_t first;     /* first element of the batch */
+    char *const *data; /* data of the result and, if they are a tensor, of the probabilities */
     const int64_t *strides;
 };
 
@@ -125,7 +125,7 @@ static void normal_blocks(int64_t n, char *const *data, const int64_t *strides, 
     draw_loop(n - rest, data, strides, draw);
     if (rest == 0)
         return;
-    if (draw->kind.source == draw->dtype) /* the rest is drawn, too, and overwritten; the half dtypes leave it out */
+    if (draw->kind.source == draw->dtype) /* PyTorch draws the rest, too, and overwrites it; for half dtypes it does not */
         grd_kernels->random->words(&draw->generator->engine, rest * draw->kind.words, draw->words);
     draw_loop(GRD_NORMAL_BLOCK, (char *const[]){data[0] + (n - GRD_NORMAL_BLOCK) * strides[0]}, strides, draw);
 }

@@ -31,7 +31,7 @@ bool plan_randperm(struct grd_plan *p, int64_t n, grd_generator *generator, grd_
         return grd_raise_no_kernel("randperm", dtype);
     grd_int64_bounds(dtype, &low, &high);
     const int64_t most = floating ? ((int64_t)1 << grd_limits[dtype].digits) + 1 : high == INT64_MAX ? high : high + 1;
-    if (n > most && dtype != GRD_BFLOAT16) /* which PyTorch lets round */
+    if (n > most && dtype != GRD_BFLOAT16) /* PyTorch allows rounding for bfloat16 */
         return grd_raise(GRD_ERROR_RUNTIME, "n cannot be greater than %lld for %s type.", (long long)most, grd_dtype_type_name(dtype));
     return grd_plan_new(p, grd_dims(n), dtype, device, requires_grad) &&
            grd_plan_computed_in(p, n >= LONG_PERMUTATION ? GRD_INT64 : GRD_UINT32);

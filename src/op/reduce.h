@@ -18,7 +18,7 @@ enum {
     GRD_REDUCE_PASSES = 3,
     GRD_REDUCE_NO_RESULT = -1,
     GRD_REDUCE_STRIP = 512, /* outputs done together */
-    GRD_REDUCE_LINES = 8,   /* as many lines of a small tensor are */
+    GRD_REDUCE_LINES = 8,   /* the same for lines of a small tensor */
     GRD_REDUCE_LEAF = 8192, /* elements of a line per kernel call */
     GRD_REDUCE_ROWS = 64,   /* rows of columns per kernel call */
     GRD_REDUCE_WIDEST = 16  /* bytes of the largest gathered value */
@@ -26,10 +26,10 @@ enum {
 
 /* The dtype of results. For counts, magnitudes and squares it is the real one, for indices int64. */
 enum grd_reduce_type {
-    GRD_REDUCE_KEEP,  /* that of self */
-    GRD_REDUCE_SUMS,  /* the argument's, or that of self; int64 for bool and integers */
-    GRD_REDUCE_MEANS, /* the argument's, or that of self; floating point or complex */
-    GRD_REDUCE_FLOAT, /* that of self; the default float for bool and integers */
+    GRD_REDUCE_KEEP,  /* self's */
+    GRD_REDUCE_SUMS,  /* the argument's, or self's; int64 for bool and integers */
+    GRD_REDUCE_MEANS, /* the argument's, or self's; floating point or complex */
+    GRD_REDUCE_FLOAT, /* self's; the default float for bool and integers */
     GRD_REDUCE_TRUTH, /* bool, and uint8 for uint8 */
     GRD_REDUCE_INT64
 };
@@ -39,8 +39,8 @@ enum grd_reduce_empty { GRD_EMPTY_TAKEN, GRD_EMPTY_RUNTIME_ERROR, GRD_EMPTY_INDE
 
 struct grd_reduce_pass {
     uint8_t kind, finish;
-    int8_t result; /* where its values go: GRD_REDUCE_NO_RESULT, none */
-    bool first;    /* over the first element of each output only */
+    int8_t result; /* the result that its values are written to, or GRD_REDUCE_NO_RESULT */
+    bool first;    /* only the first element of each output is read */
 };
 
 struct grd_reduce_rule {
@@ -48,7 +48,7 @@ struct grd_reduce_rule {
     uint8_t type, empty, npasses;
     bool none;                                        /* an empty list of dims reduces none, not all */
     const char *refuses[GRD_CATEGORY_QUANTIZED + 1];  /* NULL: taken; "": not implemented; otherwise the text of a RuntimeError */
-    struct grd_reduce_pass passes[GRD_REDUCE_PASSES]; /* at most */
+    struct grd_reduce_pass passes[GRD_REDUCE_PASSES]; /* the passes, in order */
 };
 
 /* IndexError: a dim is out of range, or empty. RuntimeError: a dim is given twice, is empty, or the rule refuses the dtype. NotImplementedError:
@@ -71,8 +71,8 @@ static inline grd_dims grd_reduce_dim(grd_scalar dim, int64_t *storage)
 /* ---- Between the plan and the run: the state of the plan ----------------------------------------------------------------------------- */
 
 struct grd_reduction_dim {
-    int64_t size, stride; /* bytes of the input */
-    int64_t step;         /* of a kept dim: outputs */
+    int64_t size, stride; /* size, and stride in bytes of the input */
+    int64_t step;         /* for a kept dim: its stride in outputs */
 };
 
 struct grd_reduction_pass {
@@ -80,7 +80,7 @@ struct grd_reduction_pass {
     grd_reduce_kernel *kernel, *merge;
     grd_reduce_begin *begin;
     grd_reduce_end *end;
-    grd_loop_kernel *store; /* to the result's dtype */
+    grd_loop_kernel *store; /* converts to the result's dtype */
     int64_t gathered_size, center_size, finished_size, result_size;
     int64_t n, piece, pieces; /* elements for each output; they are gathered in pieces */
     int64_t gathered;         /* where [pieces][outputs] lie in the scratch, in strip order; -1: each strip is finished at once */
@@ -89,19 +89,19 @@ struct grd_reduction_pass {
 };
 
 struct grd_reduction {
-    grd_dtype read; /* what the kernels read */
+    grd_dtype read; /* dtype that the kernels read */
     uint64_t mask;  /* the dims that are reduced */
     int npasses;
     struct grd_reduction_pass passes[GRD_REDUCE_PASSES];
-    grd_loop_kernel *convert; /* to `read`; NULL: elements are read in place */
+    grd_loop_kernel *convert; /* converts to `read`; NULL: elements are read in place */
     const char *in;
-    int64_t in_size, read_size; /* bytes of one */
-    bool parts;                 /* complex numbers are read as their parts, which are one dimension more */
+    int64_t in_size, read_size; /* bytes of an element in memory, and of one as it is read */
+    bool parts;                 /* complex numbers are read as their parts, which form one more dimension */
     bool columns;               /* which kernel: neighbours in a strip are contiguous, or the elements of one output */
     int nreduced, nkept;
     struct grd_reduction_dim strip;                                     /* the kept dim whose neighbours are done together */
     struct grd_reduction_dim reduced[GRD_MAX_DIMS], kept[GRD_MAX_DIMS]; /* the innermost first; kept is without strip */
-    int64_t outputs, n;                                                 /* results, and elements for each */
+    int64_t outputs, n;                                                 /* number of results, and of elements for each */
     int64_t width, strips_per_row, strips;
 };
 

@@ -158,7 +158,7 @@ static grd_dtype reads_self(struct grd_plan *p, const struct grd_reduce_rule *ru
 {
     const grd_dtype from = (grd_dtype)self->dtype;
     const bool converts = rule->type == GRD_REDUCE_FLOAT && grd_dtype_is_integral(from);
-    /* A place among all elements is one in row-major order: over a contiguous tensor all dims are one. */
+    /* An index into all elements counts in row-major order, in which all dims of a contiguous tensor are one. */
     const bool in_order = rule->passes[rule->npasses - 1].kind == GRD_REDUCE_FIND && dim.n == 0;
     grd_plan_reads_as(p, self, converts ? to : in_order ? from : GRD_DTYPE_NONE);
     return converts ? to : from;

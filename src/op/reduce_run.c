@@ -21,10 +21,10 @@ enum {
     MANY_STRIPS = 16,      /* enough strips to keep every thread busy without cutting the reduced elements */
     LEAST_PIECE = 1 << 16, /* elements in a cell of the grid when they are cut */
     MOST_PIECES = 64,
-    STRETCH = 64, /* elements of bfloat16 that lie together and are worth reading as they are */
-    NARROW = 16,  /* columns */
+    STRETCH = 64, /* contiguous elements of bfloat16 that are worth reading without a conversion */
+    NARROW = 16,  /* most columns of narrow rows */
     NARROW_BLOCK = 1 << 16,
-    NARROW_LEAST = 64, /* rows */
+    NARROW_LEAST = 64, /* least number of narrow rows */
     WHOLE = 64,        /* elements that fill cache lines, whatever their size */
     GRAIN = 1 << 15,   /* elements worth a thread's while */
     ALIGNMENT = 64
@@ -141,11 +141,11 @@ static void set_grid(struct grd_reduction *r, const grd_tensor *self)
     if (r->parts)
         add_kept(r, 2, r->in_size);
     for (int d = self->ndim - 1; d >= 0; d--) {
-        /* Those of an empty tensor may be any: Note [Unused strides]. */
+        /* The strides of an empty tensor may be anything: Note [Unused strides]. */
         int64_t size = self->sizes[d], stride = self->numel > 0 ? grd_byte_stride(self, d) : 0;
         if (r->mask >> d & 1) {
             r->n = grd_wrapping_product(r->n, size);
-            if (size > 1 && self->numel > 0) /* the sizes beside a 0 may have any product */
+            if (size > 1 && self->numel > 0) /* the product of sizes beside a 0 may overflow */
                 add_reduced(r, size, stride);
         } else if (size > 1) {
             add_kept(r, size, stride);

@@ -18,9 +18,9 @@
 #include "op/formula.h"
 
 enum {
-    PIECES = 16,        /* at most, each of which has rows of its own */
-    LEAST_PIECE = 4096, /* elements */
-    MOST_TAPS = 4,      /* of all modes without antialias */
+    PIECES = 16,        /* most pieces, each of which has rows of its own */
+    LEAST_PIECE = 4096, /* least elements of a piece */
+    MOST_TAPS = 4,      /* most taps of all modes without antialias */
     ALIGNMENT = 64
 };
 

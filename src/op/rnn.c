@@ -100,7 +100,7 @@ static grd_hidden_rnn_layer_result run_layer(grd_tensor *input, const struct lay
 
 struct network {
     const struct grd_rnn_kind *kind;
-    grd_tensor *hx, *cx; /* of all layers and directions, along dimension 0 */
+    grd_tensor *hx, *cx; /* states of all layers and directions, along dimension 0 */
     grd_tensors params;
     bool has_biases, has_projections, train, bidirectional;
     int64_t num_layers;

@@ -8,7 +8,7 @@
 struct grd_rnn_kind {
     const char *name;
     enum grd_rnn_cell cell;
-    int gates, saved; /* blocks of `hidden` columns: of a product, and of what is saved for the gradient */
+    int gates, saved; /* blocks of `hidden` columns in a product, and in what is saved for the gradient */
 };
 
 /* Returns the kind of that name. NULL and RuntimeError: there is none. */

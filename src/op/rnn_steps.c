@@ -20,22 +20,22 @@
 
 enum {
     PIECE_ROWS = 8,            /* a multiple of the strips of all levels */
-    MOST_ROWS = 16,            /* of a piece, unless the weight is large */
-    LARGE_WEIGHT = 1 << 20,    /* bytes: read from far for each piece and step, so pieces are fewer */
-    LARGE_PIECES = 4,          /* … that many */
+    MOST_ROWS = 16,            /* most rows of a piece, unless the weight is large */
+    LARGE_WEIGHT = 1 << 20,    /* bytes of a weight that does not stay in the caches and is read by each piece in each step … */
+    LARGE_PIECES = 4,          /* … so that there are only so many pieces */
     PIECE_WORK = 1 << 20,      /* multiplications worth a second piece */
-    COPIED_ELEMENTS = 1 << 14, /* of a weight, by one thread */
+    COPIED_ELEMENTS = 1 << 14, /* elements of a weight that one thread copies */
     ALIGNED = GRD_DATA_ALIGNMENT
 };
 
-enum { PROJECTED, HX, CX, W_HH, B_HH, W_HR };                        /* that _rnn_steps reads */
-enum { OUTPUT, HY, CY, SAVED };                                      /* its results */
-enum { G_OUTPUT, G_HY, G_CY, G_HX, G_W_HH, G_W_HR, G_OUT, G_SAVED }; /* that _rnn_steps_backward reads */
-enum { GRAD_PROJECTED, GRAD_INNER, GRAD_HX, GRAD_CX };               /* its results */
+enum { PROJECTED, HX, CX, W_HH, B_HH, W_HR };                        /* the tensors that _rnn_steps reads */
+enum { OUTPUT, HY, CY, SAVED };                                      /* and its results */
+enum { G_OUTPUT, G_HY, G_CY, G_HX, G_W_HH, G_W_HR, G_OUT, G_SAVED }; /* the tensors that _rnn_steps_backward reads */
+enum { GRAD_PROJECTED, GRAD_INNER, GRAD_HX, GRAD_CX };               /* and its results */
 
 /* A weight as the right operand of products: where it lies, and a copy in panels with contiguous rows. */
 struct weight {
-    int64_t inner, columns; /* of the product */
+    int64_t inner, columns; /* sizes of the weight */
     const char *given;
     int64_t row, column; /* strides of `given` */
     char *panels;
@@ -46,13 +46,13 @@ struct steps {
     const struct grd_rnn_row *cells;
     const struct grd_product_kernels *products;
     grd_dims batch_sizes;
-    int64_t batch, total, hidden, state, width; /* rows at first and in all; columns of c, of h, and of a product */
-    int64_t cell_sizes[2];                      /* of c; [0] of cells that have none */
+    int64_t batch, total, hidden, state, width; /* rows of the first step, and of all steps; columns of c, of h, and of a product */
+    int64_t cell_sizes[2];                      /* sizes of c; [0] for cells that have none */
     int64_t itemsize, piece_rows;
     bool backwards; /* the steps go from the last to the first */
     struct weight recurrent, projection;
-    const int64_t *offsets; /* of each step: its first row */
-    char *scratch, *zeros;  /* of each piece piece_bytes; zeros in the place of a bias */
+    const int64_t *offsets; /* first row of each step */
+    char *scratch, *zeros;  /* piece_bytes for each piece; zeros that stand for a missing bias */
     int64_t piece_bytes, product_bytes;
     char *const *in, *const *out; /* data of what is read and of the results */
 };

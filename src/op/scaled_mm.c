@@ -86,7 +86,7 @@ static bool check_scaled(const grd_tensor *mat_a, const grd_tensor *mat_b, const
 grd_tensor *op_hidden_scaled_mm(grd_tensor *out, grd_tensor *self, grd_tensor *mat2, grd_tensor *scale_a, grd_tensor *scale_b,
                                 grd_tensor *bias, grd_tensor *scale_result, grd_dtype out_dtype, bool use_fast_accum)
 {
-    (void)use_fast_accum; /* what is added up is in float32 either way */
+    (void)use_fast_accum; /* sums are float32 in either case */
     if (out != NULL && out_dtype != GRD_DTYPE_NONE && out_dtype != (grd_dtype)out->dtype)
         return grd_fail(GRD_ERROR_VALUE, "out_dtype must match output matrix type");
     if (!check_scaled(self, mat2, scale_a, scale_b, bias, scale_result))

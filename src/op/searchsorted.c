@@ -107,7 +107,7 @@ static void find_some(int64_t begin, int64_t end, void *context)
 /* Plans isin. Unless they are few the test elements are sorted; scratch holds their values, places and items. */
 bool plan_isin(struct grd_plan *p, grd_tensor *elements, grd_tensor *test_elements, bool assume_unique, bool invert)
 {
-    (void)assume_unique; /* would gain nothing */
+    (void)assume_unique; /* has no effect: it would gain nothing */
     const grd_dtype dtype = grd_result_type((grd_tensor *const[]){elements, test_elements}, 2);
     const int64_t n = test_elements->numel;
     if (dtype == GRD_DTYPE_NONE)

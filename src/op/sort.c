@@ -17,7 +17,7 @@
 enum {
     MANY = 32768,      /* integers that PyTorch sorts stably */
     PARTS = 16,        /* at most so many pieces of work have scratch of their own */
-    LEAST_PART = 4096, /* elements of such a piece, unless there are fewer */
+    LEAST_PART = 4096, /* least elements of such a piece */
     CACHE_LINE = 64,
     NEIGHBOURS = 1 << 17, /* bytes of lines that are copied at once: with their results they stay in a cache */
     COLUMNS = 512,
@@ -29,11 +29,11 @@ enum {
 /* Finds `block.kept` values with their indices in each line of a tensor along one dimension. The kernel reads contiguous elements: other lines are
  * copied to scratch, adjacent ones by a transposition, and so are their results copied back. */
 struct lines {
-    struct grd_rank_block block;             /* of which each line has its own */
+    struct grd_rank_block block;             /* the template of each line's block */
     int64_t dim, beside;                     /* beside: the dimension along which the next line is found; -1: there is one line */
     int64_t count, part, together;           /* lines in all, lines of a part, and lines that are found and copied at once */
     int64_t in, values, indices, part_bytes; /* where copies are in the scratch of a part; in, values: -1 if there are none */
-    int64_t strides[GRD_MAX_DIMS];           /* of the results, in elements, for the dims of self */
+    int64_t strides[GRD_MAX_DIMS];           /* strides of the results, in elements, for the dims of self */
     const struct grd_plan *plan;
 };
 
@@ -117,7 +117,7 @@ static bool prepare_lines(struct grd_plan *p)
         part = LEAST_PART / n;
     l->part = ((part - 1) / l->together + 1) * l->together;
     if ((double)n * (double)l->together > 0x1p48) {
-        p->scratch_bytes = SIZE_MAX; /* which is refused when it is asked for */
+        p->scratch_bytes = SIZE_MAX; /* refused when memory is allocated */
         return true;
     }
     l->part_bytes = 0;
@@ -248,7 +248,7 @@ bool plan_sort(struct grd_plan *p, grd_tensor *self, int64_t dim, bool descendin
 /* Equal elements come in PyTorch's order (kernel/rank.h). */
 bool plan_topk(struct grd_plan *p, grd_tensor *self, int64_t k, int64_t dim, bool largest, bool sorted)
 {
-    (void)sorted; /* they always are */
+    (void)sorted; /* the result is always sorted */
     if (!grd_wrap_dim(self, dim, &dim) || !check_real("topk", self) || !grd_check_ordered("topk", (grd_dtype)self->dtype))
         return false;
     if (k < 0 || k > grd_size_along(self, dim))
@@ -289,7 +289,7 @@ bool plan_choice(struct grd_plan *p, grd_tensor *self, int64_t k, int64_t dim, b
 
 /* A contiguous tensor viewed as [outer, n, inner]; a strip is up to COLUMNS neighbours of inner. */
 struct extremes {
-    struct grd_extremes_block block; /* of which a strip is a part */
+    struct grd_extremes_block block; /* the template of each strip's block */
     int64_t inner;
     const struct grd_plan *plan;
 };

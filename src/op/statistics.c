@@ -130,7 +130,7 @@ static bool take_weights(grd_tensor *fweights, grd_tensor *aweights, int64_t obs
     if (aweights != NULL &&
         !check_weights("aweights", "floating point", aweights, grd_dtype_is_floating((grd_dtype)aweights->dtype), observations))
         return false;
-    if (!check_not_negative("fweights", fweights) || !check_not_negative("aweights", aweights)) /* which reads data, and so comes last */
+    if (!check_not_negative("fweights", fweights) || !check_not_negative("aweights", aweights)) /* checked last, since it reads data */
         return false;
     if (fweights != NULL && aweights != NULL)
         *ret_weights = grd_mul(fweights, aweights);

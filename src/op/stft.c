@@ -16,7 +16,7 @@ struct call {
     int64_t n_fft, hop, length;
     bool is_inverse, center, normalized;
     grd_scalar onesided, return_complex;
-    grd_scalar last; /* align_to_window, or of the inverse the length asked for */
+    grd_scalar last; /* align_to_window or, for istft, `length` */
 };
 
 static int64_t given_or(grd_scalar s, int64_t otherwise)

@@ -51,7 +51,7 @@ grd_tensor *op_kron(grd_tensor *self, grd_tensor *other)
         sizes[i] = grd_wrapping_product(left[2 * i], right[2 * i + 1]);
     }
     grd_tensor *product = grd_mul(grd_reshape(self, grd_dims_from(left, 2 * n)), grd_reshape(other, grd_dims_from(right, 2 * n)));
-    /* The dims of a batch tensor's product may lie in another order. */
+    /* The product of a batch tensor may have another memory order. */
     return grd_unsafe_view(grd_is_batch(product) ? grd_contiguous(product) : product, grd_dims_from(sizes, n));
 }
 

@@ -19,9 +19,9 @@
 /* Rows, each one element or the elements of a slice; equal rows are adjacent. */
 struct distinct {
     const char *rows;
-    const int64_t *places; /* where each of them was; for the inverse alone */
+    const int64_t *places; /* the original index of each row; only for the inverse */
     int64_t size;          /* bytes of a row */
-    const int64_t *starts; /* of runs of equal rows, and the end of the last */
+    const int64_t *starts; /* beginnings of runs of equal rows, and the end of the last run */
     int64_t runs;
 };
 
@@ -138,7 +138,7 @@ static bool find_elements(struct grd_plan *p, grd_tensor *self, bool in_order, b
 
 bool check_unique2(struct grd_plan *p, grd_tensor *self, bool sorted, bool return_inverse, bool return_counts)
 {
-    (void)sorted; /* they always are */
+    (void)sorted; /* the result is always sorted */
     return find_elements(p, self, true, return_inverse, return_counts);
 }
 
@@ -180,7 +180,7 @@ static bool check_slices(const grd_tensor *self, int64_t dim, int64_t *ret_dim)
 
 bool plan_unique_dim(struct grd_plan *p, grd_tensor *self, int64_t dim, bool sorted, bool return_inverse, bool return_counts)
 {
-    (void)sorted, (void)return_inverse, (void)return_counts; /* in order, and all three, in any case */
+    (void)sorted, (void)return_inverse, (void)return_counts; /* all results are always computed, in order */
     return check_slices(self, dim, &dim) && plan_distinct(p, self, "unique_dim");
 }
 

@@ -391,7 +391,7 @@ GRD_INLINE bool plan_select(struct grd_view *v, grd_tensor *self, int64_t dim, i
     if (!grd_wrap_dim(self, dim, &dim) || !wrap_index(self, dim, index, &index))
         return false;
     const int64_t rest = (int64_t)self->ndim - 1;
-    if (GRD_LIKELY(dim == 0 || dim == rest)) { /* the others lie together */
+    if (GRD_LIKELY(dim == 0 || dim == rest)) { /* the other dimensions are adjacent */
         grd_view_start(v, self, rest);
         v->sizes = self->sizes + (dim == 0);
         v->strides = self->strides + (dim == 0);
@@ -509,9 +509,9 @@ static inline bool plan_as_strided(struct grd_view *v, grd_tensor *self, grd_dim
 /* A dimension that is cut into parts. */
 struct views {
     int64_t n, dim;
-    int64_t each;         /* elements of a part, the last of which has what is left */
-    const int64_t *sizes; /* NULL, or elements of the parts */
-    bool single;          /* one element each, without the dimension */
+    int64_t each;         /* elements of a part; the last part has the rest */
+    const int64_t *sizes; /* elements of each part, or NULL */
+    bool single;          /* each part is one element, without the dimension */
 };
 
 static const grd_tensors no_tensors = {0, NULL};

@@ -6,14 +6,14 @@
 
 struct grd_view {
     int64_t n, offset;
-    const int64_t *sizes, *strides; /* of n dimensions: in the room below, or those of another tensor */
+    const int64_t *sizes, *strides; /* of n dimensions: the arrays below, or those of another tensor */
     int64_t *size,
-        *stride;     /* room for GRD_MAX_DIMS dimensions, outside of this struct: what the compiler keeps in registers then is the rest */
-    grd_dtype dtype; /* in whose elements strides and offset are counted; NONE: that of the tensor */
-    bool checked;    /* against the storage; otherwise it is known to lie within its tensor, and to have no more elements */
-    bool detached;   /* without history and base; its dtype is said */
-    bool itself;     /* no view: the tensor is returned */
-    bool turns;      /* conjugated when it is read where the tensor is not, and the other way round */
+        *stride;     /* arrays of GRD_MAX_DIMS outside of this struct, so that the compiler can keep the struct itself in registers */
+    grd_dtype dtype; /* dtype in whose elements strides and offset are counted; NONE: the tensor's */
+    bool checked;    /* checked against the storage; otherwise it is known to lie within its tensor, and to have no more elements */
+    bool detached;   /* has no history and no base, and states its dtype */
+    bool itself;     /* the tensor itself is returned */
+    bool turns;      /* is read as conjugated exactly if the tensor is not */
 };
 
 /* Begins a view of `t` whose n dimensions are still to be written. */
