@@ -74,9 +74,9 @@ GRD_API grd_tensor *grd_view_base(const grd_tensor *t);
  * later ones only by their category. NULL entries are skipped. NONE, with RuntimeError, when the dtypes do not promote. */
 GRD_API grd_dtype grd_result_type(grd_tensor *const *inputs, int n);
 
-/* Writes the sizes that two shapes broadcast to into ret_sizes[GRD_MAX_DIMS]. False, with RuntimeError
+/* Writes the sizes that two shapes broadcast to into ret_sizes[GRD_MAX_DIMS], and their number. False, with RuntimeError
  * "The size of tensor a (3) must match the size of tensor b (4) at non-singleton dimension 1", when they do not broadcast. */
-GRD_API bool grd_shape_broadcast(grd_dims a, grd_dims b, int64_t *ret_sizes, int64_t *ret_ndim);
+GRD_API bool grd_broadcast_shapes(grd_dims_view a, grd_dims_view b, int64_t *ret_sizes, int64_t *ret_ndim);
 
 /* ---- Data apart from history ------------------------------------------------------------------------------------------ */
 /* A tensor over the same memory that has neither history nor version in common with `t`: writing to it is not seen by autograd. */

@@ -49,7 +49,7 @@ static PyObject *refuse_shape(int64_t *common, int64_t ncommon, grd_dims sizes, 
 {
     int64_t merged[GRD_MAX_DIMS], n, back = 1;
     grd_error_clear();
-    for (; grd_shape_broadcast(last_sizes(grd_dims_from(common, ncommon), back), last_sizes(sizes, back), merged, &n); back++)
+    for (; grd_broadcast_shapes(last_sizes(grd_dims_from(common, ncommon), back), last_sizes(sizes, back), merged, &n); back++)
         memcpy(common + ncommon - n, merged, (size_t)n * sizeof *merged);
     grd_error_clear();
     PyObject *shape = py_size(grd_dims_from(common, ncommon)), *expected = shape != NULL ? PySequence_List(shape) : NULL;
@@ -75,7 +75,7 @@ static PyObject *broadcast_shapes(PyObject *Py_UNUSED(module), PyObject *const *
             if (sizes[dim] < 0)
                 return PyErr_Format(PyExc_ValueError, "Attempting to broadcast a dimension with negative length!");
         const grd_dims shape = grd_dims_from(sizes, n);
-        if (!grd_shape_broadcast(grd_dims_from(common, ncommon), shape, merged, &nmerged))
+        if (!grd_broadcast_shapes(grd_dims_from(common, ncommon), shape, merged, &nmerged))
             return refuse_shape(common, ncommon, shape, i, args[i]);
         ncommon = nmerged;
         memcpy(common, merged, (size_t)ncommon * sizeof *common);

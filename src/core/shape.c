@@ -296,6 +296,20 @@ bool grd_shape_broadcast(grd_dims a, grd_dims b, int64_t *ret_sizes, int64_t *re
     return true;
 }
 
+static bool check_shape(grd_dims sizes, const char *name)
+{
+    if (sizes.n < 0 || sizes.n > GRD_MAX_DIMS || (sizes.n > 0 && sizes.data == NULL))
+        return grd_raise(GRD_ERROR_VALUE, "broadcast_shapes: %s is not a list of at most %d sizes", name, GRD_MAX_DIMS);
+    return true;
+}
+
+bool grd_broadcast_shapes(grd_dims_view a, grd_dims_view b, int64_t *ret_sizes, int64_t *ret_ndim)
+{
+    if (ret_sizes == NULL || ret_ndim == NULL)
+        return grd_raise(GRD_ERROR_VALUE, "broadcast_shapes: ret_sizes and ret_ndim must not be NULL");
+    return check_shape(a, "a") && check_shape(b, "b") && grd_shape_broadcast(a, b, ret_sizes, ret_ndim);
+}
+
 /* Works inwards out: old dimensions that lie without gaps between them form a chunk, and the new dimensions must divide
  * each chunk exactly. */
 bool grd_shape_view_strides(grd_dims sizes, const int64_t *strides, grd_dims new_sizes, int64_t *ret_strides)

@@ -64,6 +64,9 @@ static inline bool grd_shape_wrap_dim(int64_t dim, int64_t ndim, int64_t *ret_di
 /* Wraps a list and refuses duplicates ("dim 0 appears multiple times in the list of dims"); absent or empty gives all dims.
  * Bit set of dims. */
 bool grd_shape_dim_mask(grd_dims dims, int64_t ndim, uint64_t *ret_mask);
+/* Writes the sizes that two shapes broadcast to into ret_sizes[GRD_MAX_DIMS]. False, with RuntimeError
+ * "The size of tensor a (3) must match the size of tensor b (4) at non-singleton dimension 1", when they do not broadcast. */
+bool grd_shape_broadcast(grd_dims a, grd_dims b, int64_t *ret_sizes, int64_t *ret_ndim);
 /* Lowest and highest offset, relative to the first element, that an index reaches (both 0 when empty); false, with no error,
  * when they overflow. */
 bool grd_shape_extent(grd_dims sizes, const int64_t *strides, int64_t *ret_lowest, int64_t *ret_highest);

@@ -530,6 +530,11 @@ static void values(void)
     grd_set_num_threads(0);
     expect(grd_error_get() == GRD_ERROR_VALUE, "no ValueError", "grd_set_num_threads");
     grd_error_clear();
+    int64_t sizes[GRD_MAX_DIMS], ndim;
+    expect(!grd_broadcast_shapes(grd_dims(2, 3), grd_dims_from(NULL, 2), sizes, &ndim), "no shape broadcasts", "grd_broadcast_shapes");
+    refused_call("ValueError: broadcast_shapes: b is not a list of at most 64 sizes");
+    expect(!grd_broadcast_shapes(grd_dims(2, 3), grd_dims(4), sizes, &ndim), "shapes that do not fit broadcast", "grd_broadcast_shapes");
+    refused_call("RuntimeError: The size of tensor a (3) must match the size of tensor b (4) at non-singleton dimension 1");
 }
 
 static void words(void)

@@ -83,7 +83,7 @@ ELEMENT = "a list of sizes is checked as one argument, not element by element"
 POOL = "windows are checked in one place, by rules that hold for images of any number of dimensions"
 INSIDE = "PyTorch fails inside, of a step on the way"
 LISTED = {
-    **{f"conv_tbc {name}": "PyTorch's plural is wrong, and its count depends on what comes first" for name in ("input", "weight", "bias", "pad")},
+    "conv_tbc bias": "the count of PyTorch depends on what comes first",
     **{f"{name} relevant_args": "which is no sequence: in the words of Python" for name in ("handle_torch_function", "has_torch_function")},
     **{f"{name} {argument}": ELEMENT for name in ("unfold", "fold") for argument in ("kernel_size", "dilation", "padding", "stride")},
     **{f"fractional_max_pool{n}d{which} {argument}": ELEMENT for n in (2, 3) for which in ("", "_with_indices") for argument in ("kernel_size", "output_size")},
