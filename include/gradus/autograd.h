@@ -10,16 +10,17 @@ typedef struct grd_node grd_node;
 
 /* ---- Leaves --------------------------------------------------------------------------------------------------------- */
 GRD_API bool grd_requires_grad(const grd_tensor *t);
-/* RuntimeError for integer dtypes, and when turned off for a tensor that has a history. Returns `t`. */
+/* Sets whether a leaf requires a gradient; returns `t`. RuntimeError: an integer dtype, or turning it off for a tensor that has a history. */
 GRD_API grd_tensor *grd_set_requires_grad(grd_tensor *t, bool requires_grad);
 GRD_API bool grd_is_leaf(const grd_tensor *t);
-/* The accumulated gradient of a leaf (or of a tensor with grd_retain_grad), or NULL. Pooled, so it stays valid when another thread replaces it. */
+/* Returns the accumulated gradient of a leaf (or of a tensor with grd_retain_grad), or NULL. The reference is pooled, so the gradient stays valid
+ * when another thread replaces it. */
 GRD_API grd_tensor *grd_grad_of(const grd_tensor *t);
 /* Replaces the gradient; NULL clears it. Shape, dtype and device must be the tensor's. */
 GRD_API void grd_set_grad(grd_tensor *t, grd_tensor *grad);
-/* Keeps the gradient of a tensor that is no leaf, too. */
+/* Makes backward store the gradient of a tensor that is no leaf. */
 GRD_API void grd_retain_grad(grd_tensor *t);
-/* Takes the history away: a leaf that requires no gradient. RuntimeError for a view. */
+/* Removes the history of `t`, which becomes a leaf that requires no gradient. RuntimeError: `t` is a view. */
 GRD_API void grd_detach_(grd_tensor *t);
 /* True if grd_retain_grad had an effect on the tensor. */
 GRD_API bool grd_retains_grad(const grd_tensor *t);
@@ -29,8 +30,9 @@ GRD_API bool grd_grad_enabled(void);
 /* Turns the recording of operators on this thread on or off; returns the previous setting. */
 GRD_API bool grd_set_grad_enabled(bool enabled);
 
-/* Autocast: while it is on in a thread, products, convolutions and attention take their floating tensors on the cpu in a dtype of 16 bits, losses and some others
- * take them in float32 (`autocast` of the schema's entries). float64 stays. Casts are recorded, and gradients come back in the dtypes of the tensors. */
+/* Autocast: while it is on in a thread, products, convolutions and attention take their floating tensors on the cpu in a dtype of 16 bits, losses
+ * and some others take them in float32 (`autocast` of the schema's entries). float64 stays. Casts are recorded, and gradients come back in the
+ * dtypes of the tensors. */
 GRD_API bool grd_autocast_enabled(void);
 /* Returns the previous setting. */
 GRD_API bool grd_set_autocast_enabled(bool enabled);
@@ -65,22 +67,23 @@ GRD_API bool grd_grad(grd_tensors_view outputs, grd_tensors_view inputs, const g
 
 /* ---- Forward mode -------------------------------------------------------------------------------------------------------- */
 /* A dual tensor has a tangent beside its value: the derivative of the value in one direction. What is computed of dual tensors is dual, so after
- * y = f(grd_make_dual(x, v)) the tangent of y is J v, with J the Jacobian of f at x. Tangents are tensors like others: they can be recorded, and gradients of dual
- * tensors have tangents. They live until the level ends that the thread has entered. One level at a time: RuntimeError for a second. False on failure. */
+ * y = f(grd_make_dual(x, v)) the tangent of y is J v, with J the Jacobian of f at x. Tangents are tensors like others: they can be recorded, and
+ * gradients of dual tensors have tangents. They live until the level ends that the thread has entered. One level at a time: RuntimeError for a
+ * second. False on failure. */
 GRD_API bool grd_enter_dual_level(void);
-/* Lets go of all tangents that were made since the level was entered. RuntimeError where none was. */
+/* Ends the level and drops all tangents made in it. False, with RuntimeError: the thread is in no level. */
 GRD_API bool grd_exit_dual_level(void);
-/* A view of `primal` with a tangent, which has its sizes and dtype. RuntimeError: other sizes or another dtype, or no level. ValueError: `primal` is not floating
- * point or complex. */
+/* A view of `primal` with a tangent, which has its sizes and dtype. RuntimeError: other sizes or another dtype, or no level. ValueError: `primal`
+ * is not floating point or complex. */
 GRD_API grd_tensor *grd_make_dual(grd_tensor *primal, grd_tensor *tangent);
-/* A view of the value without tangent. */
+/* Returns a view of `dual` that has no tangent. */
 GRD_API grd_tensor *grd_primal(grd_tensor *dual);
-/* The tangent, pooled; NULL where there is none; grd_failed on failure. */
+/* Returns the tangent, pooled; NULL if there is none; grd_failed on failure. */
 GRD_API grd_tensor *grd_tangent(grd_tensor *dual);
 
 /* ---- Anomaly mode ------------------------------------------------------------------------------------------------------ */
-/* Sets whether anomalies are looked for, in all threads; off at first. While they are, a node that fails in a pass is named in a warning (grd_set_warning_handler)
- * that says where it was recorded; with `check_nan`, a gradient of an input that holds a NaN is a RuntimeError. */
+/* Sets whether anomalies are looked for, in all threads; off at first. While they are, a node that fails in a pass is named in a warning
+ * (grd_set_warning_handler) that says where it was recorded; with `check_nan`, a gradient of an input that holds a NaN is a RuntimeError. */
 GRD_API void grd_set_anomaly_mode(bool enabled, bool check_nan);
 /* Returns true if anomalies are looked for. `ret_check_nan` may be NULL. */
 GRD_API bool grd_anomaly_mode(bool *ret_check_nan);
@@ -90,7 +93,7 @@ typedef const char *grd_tracer(void);
 GRD_API void grd_set_anomaly_tracer(grd_tracer *tracer);
 
 /* ---- The graph ----------------------------------------------------------------------------------------------------------- */
-/* The node that computed the tensor, or NULL for a leaf. Pooled, as a tensor is. */
+/* Returns the node that computed the tensor, or NULL for a leaf. The reference is pooled, as that of a tensor is. */
 GRD_API grd_node *grd_grad_fn(grd_tensor *t);
 /* The node that gradients of the tensor flow to: its grad_fn, or for a leaf its AccumulateGrad. Pooled. NULL when none. */
 GRD_API grd_node *grd_gradient_edge(grd_tensor *t, int *ret_output);
@@ -106,7 +109,7 @@ GRD_API grd_node *grd_node_edge(const grd_node *node, int edge, int *ret_output)
  * to ret_grads, which has room for grd_node_edge_count. The node keeps what it saved. TypeError unless n is the number of its outputs. False, with
  * ret_grads all NULL, on failure. */
 GRD_API bool grd_node_run(grd_node *node, grd_tensor *const *grads, int n, grd_tensor **ret_grads);
-/* The leaf of an AccumulateGrad node, NULL for others. */
+/* Returns the leaf of an AccumulateGrad node; NULL for other nodes. */
 GRD_API grd_tensor *grd_node_variable(const grd_node *node);
 
 /* ---- Hooks ------------------------------------------------------------------------------------------------------------------ */
@@ -139,8 +142,8 @@ typedef struct grd_custom_function {
     /* Asked when the call's node is about to go, with the context: true, and the last reference of the node is the context's from then on, to be
      * given up with grd_drop_node. May be NULL. */
     bool (*take_over)(void *context);
-    /* Forward mode: from the tangents of the inputs (NULL: none) to those of the outputs (NULL stays: none), after forward, and recorded as the caller records. May be NULL: then an
-     * input with a tangent is refused. */
+    /* Forward mode: from the tangents of the inputs (NULL: none) to those of the outputs (NULL stays: none), after forward, and recorded as the
+     * caller records. May be NULL: then an input with a tangent is refused. */
     void (*jvp)(grd_custom_call *call, grd_tensor *const *tangents, grd_tensor **ret_tangents);
 } grd_custom_function;
 /* Inputs may be NULL where the function allows it: then they have no gradient. */

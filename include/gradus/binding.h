@@ -1,9 +1,9 @@
-/* Bindings of garbage-collected languages: a tensor has a place for the object that stands for it there, and who else owns it.
+/* Support for bindings of garbage-collected languages: each tensor can point to the one object that represents it in the language.
  *
- * A binding keeps one object per tensor alive in the language, found again by grd_binding_of. While the language holds the object, the object owns
- * a reference of the tensor and the tensor only points to it. When the language lets go of an object that has state worth keeping, and the
- * library still holds the tensor, the roles are swapped: the tensor owns the object.
- * Calls on one tensor are the binding's to serialise (a global lock of its interpreter does). */
+ * While the language refers to the object, the object owns a reference to the tensor, and the tensor points to the object without owning it. When
+ * the language drops its last reference to an object that has state of its own, e.g. attributes, and the library still uses the tensor, ownership is
+ * reversed: the tensor owns the object. The binding must not call these functions for one tensor on two threads at once; a global interpreter lock
+ * is enough. */
 #ifndef GRADUS_BINDING_H
 #define GRADUS_BINDING_H
 
@@ -12,22 +12,26 @@
 
 GRD_BEGIN_DECLS
 
-/* Embedded in the language's object. `release` is called, on any thread, when a tensor goes that owns the object; it also tells whose object it is. */
+/* Embedded in the language's object. `release` is called, on any thread, when a tensor that owns the object is freed. Bindings compare `release` to
+ * recognize their own objects. */
 typedef struct grd_binding grd_binding;
 struct grd_binding {
     void (*release)(grd_binding *binding);
 };
 
-/* The object that stands for the tensor, or NULL. */
+/* Returns the object that represents the tensor, or NULL. */
 GRD_API grd_binding *grd_binding_of(const grd_tensor *t);
-/* Replaces it; NULL takes it away. `owned`: the tensor owns it from now on. What it owned before is not released. */
+/* Sets the object that represents the tensor; NULL removes it. If `owned`, the tensor owns the object from now on. The previous object is not
+ * released. */
 GRD_API void grd_binding_set(grd_tensor *t, grd_binding *binding, bool owned);
+/* True if the tensor owns its object. */
 GRD_API bool grd_binding_is_owned(const grd_tensor *t);
 /* True if the caller's kept reference is the only one: no graph, no view, no scope and no other holder has the tensor. */
 GRD_API bool grd_is_sole_owner(const grd_tensor *t);
-/* Closes the scope, as grd_scope_close, but the reference that it held of `t` becomes the caller's: grd_keep and grd_scope_close in one. Returns `t`. */
+/* Closes the scope, as grd_scope_close, but the reference that it held of `t` becomes the caller's: grd_keep and grd_scope_close in one. Returns
+ * `t`. */
 GRD_API grd_tensor *grd_scope_take(grd_scope scope, grd_tensor *t);
-/* The way back: a reference of the caller's becomes one of the innermost scope. Returns `t`. */
+/* Gives a reference that the caller owns to the innermost scope, which drops it when it closes. Returns `t`. */
 GRD_API grd_tensor *grd_scope_give(grd_tensor *t);
 
 GRD_END_DECLS

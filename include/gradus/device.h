@@ -14,8 +14,8 @@
 
 GRD_BEGIN_DECLS
 
-/* A kernel for one operator; see grd_boxed_kernel; its context is NULL. All tensors it gets lie on one device of its type, but for 0-d cpu tensors, which go with
- * any device as numbers do, and but for the tensors of an operator with a device argument that names another device. */
+/* A kernel for one operator; see grd_boxed_kernel; its context is NULL. All tensors it gets lie on one device of its type, but for 0-d cpu
+ * tensors, which go with any device as numbers do, and but for the tensors of an operator with a device argument that names another device. */
 typedef struct grd_device_kernel {
     const char *op;
     grd_boxed_kernel *kernel;
@@ -41,9 +41,9 @@ typedef struct grd_device_type {
  * that cannot be, RuntimeError when the name is taken, when a kernel is for an operator that does not exist or is a composite, and when there
  * are GRD_DEVICE_COUNT - GRD_DEVICE_FIRST_EXTRA types already. */
 GRD_API grd_device grd_device_register(const grd_device_type *type);
-/* Takes the type of the device out again. No thread may be using it; false, with RuntimeError, while memory of it is in use. */
+/* Unregisters the type of the device. No thread may be using the device. False, with RuntimeError: memory of the device is still allocated. */
 GRD_API bool grd_device_unregister(grd_device device);
-/* The device called "cpu", "meta", "vault" (the first of them) or "vault:1"; absent, with RuntimeError, when there is none. */
+/* Returns the device named "cpu", "meta", "vault" (the first of its type) or "vault:1"; absent, with RuntimeError, if there is none. */
 GRD_API grd_device grd_device_find(const char *name);
 
 /* The boxed kernel that runs any operator on the cpu: tensor arguments are copied there, results back. What is written in place or into `out` is

@@ -7,8 +7,8 @@
 GRD_BEGIN_DECLS
 
 /* Dispatch keys, lowest priority first. An operator runs for the highest key of its arguments that is not excluded. All devices of plug-ins share
- * DEVICE: which kernel runs is then found by the type of device (gradus/device.h). CONJUGATE is that of tensors that are conjugated, or negated, when they are read
- * (grd_is_conj). LIFETIMES is that of every call while GRADUS_DEBUG=lifetimes or races. */
+ * DEVICE: which kernel runs is then found by the type of device (gradus/device.h). CONJUGATE is that of tensors that are conjugated, or negated,
+ * when they are read (grd_is_conj). LIFETIMES is that of every call while GRADUS_DEBUG=lifetimes or races. */
 #define GRD_KEYS(X) X(CPU) X(META) X(DEVICE) X(CONJUGATE) X(AUTOGRAD) X(FORWARD) X(AUTOCAST) X(BATCH) X(WRAPPER) X(LIFETIMES)
 
 typedef enum grd_key {
@@ -70,7 +70,7 @@ typedef struct grd_op grd_op;
 /* An operator has at most this many arguments and results. */
 enum { GRD_MAX_ARGS = 16, GRD_MAX_RESULTS = 4 };
 
-/* The operator of that name ("add"), or NULL. */
+/* Returns the operator of that name, e.g. "add", or NULL. */
 GRD_API const grd_op *grd_op_find(const char *name);
 GRD_API int64_t grd_op_count(void);
 GRD_API const grd_op *grd_op_at(int64_t index);
@@ -86,17 +86,17 @@ GRD_API bool grd_op_arg_optional(const grd_op *op, int arg);
 /* Bit set of grd_form: 1 << GRD_INPLACE is set where the operator has an in-place form. */
 GRD_API unsigned grd_op_forms(const grd_op *op);
 
-/* How an operator is called: a new result, over its first argument, or into `out`. */
+/* Where an operator writes its result: to a new tensor, to its first argument, or to `out`. */
 typedef enum grd_form { GRD_FUNCTIONAL, GRD_INPLACE, GRD_OUT } grd_form;
 
 /* Calls an operator with generic values, one for each argument of its schema (kind NONE: absent or default).
  * `out` is given for GRD_OUT only. Results (tensors, or one list) are pooled and written to ret_results. */
 GRD_API bool grd_call(const grd_op *op, grd_form form, const grd_value *args, int n, grd_tensor *out, grd_value *ret_results);
 
-/* Writes results into tensors of the caller, for an operator that has no out form, or several results: outs[i] takes the sizes of results[i] and its elements, converted.
- * `inputs` are the tensors the operator has read. Nothing is written unless every result can be. TypeError: not as many tensors as results.
- * RuntimeError: a dtype that cannot be cast, another device, elements that share memory with each other or with an input, or a gradient that
- * would be recorded. */
+/* Writes results into tensors of the caller, for an operator that has no out form, or several results: outs[i] takes the sizes of results[i] and
+ * its elements, converted. `inputs` are the tensors the operator has read. Nothing is written unless every result can be. TypeError: not as many
+ * tensors as results. RuntimeError: a dtype that cannot be cast, another device, elements that share memory with each other or with an input, or a
+ * gradient that would be recorded. */
 GRD_API bool grd_write_results(const grd_op *op, grd_tensors_view inputs, grd_tensors_view outs, grd_tensors_view results);
 
 /* A kernel for any operator: args are those of the schema; for an operator with an out form, `out` is the tensor to write
@@ -105,7 +105,7 @@ GRD_API bool grd_write_results(const grd_op *op, grd_tensors_view inputs, grd_te
 typedef void grd_boxed_kernel(const grd_op *op, grd_keyset keys, grd_tensor *out, const grd_value *args, grd_value *ret_results,
                               void *context);
 
-/* Runs the operator again for the keys that remain: a kernel calls it to hand the call on. */
+/* Runs the operator for the highest key in `keys`. A kernel calls this, with its own key removed, to pass a call on. */
 GRD_API void grd_redispatch(const grd_op *op, grd_keyset keys, grd_tensor *out, const grd_value *args, grd_value *ret_results);
 
 /* ---- Operators defined at run time --------------------------------------------------------------------------------------- */
@@ -134,9 +134,9 @@ typedef struct grd_definition {
      * grd_op_schema. Results are "Tensor", "Tensor[]" or "(Tensor a, Tensor b)"; those without a name are called result, or result0, result1. */
     const char *schema;
     /* The gradient of an argument as an expression of operators: {"self", "grad * 3 * scale * self * self"}. Names are arguments, results and
-     * grad (of several results grad_<name>, of a list grads); shape(x), strides(x), offset(x), dtype(x), device(x) and sizes_along(xs, dim) (-1 of vectors without elements) save no tensor;
-     * + - * / ** and comparisons, "x if condition else y", calls, numbers, strings, lists and None as in Python. Operators that are
-     * called are defined before, or the one that is being defined. What a formula computes can be differentiated again. */
+     * grad (of several results grad_<name>, of a list grads); shape(x), strides(x), offset(x), dtype(x), device(x) and sizes_along(xs, dim) (-1 of
+     * vectors without elements) save no tensor; + - * / ** and comparisons, "x if condition else y", calls, numbers, strings, lists and None as in
+     * Python. Operators that are called are defined before, or the one that is being defined. What a formula computes can be differentiated again. */
     grd_gradient_formula gradients[GRD_MAX_ARGS];
     /* Instead of formulas: a function for all arguments, and the tensors among arguments and results that it reads, "self result";
      * NULL: all of them. */
@@ -165,19 +165,21 @@ GRD_API void grd_unregister_fallback(grd_key key);
 /* ---- Providers ---------------------------------------------------------------------------------------------------------- */
 
 /* A provider is another implementation of an operator on the cpu, for the calls that it takes. The library has made the plan: arguments are
- * checked, and results[i], fresh memory, has the sizes, dtype and strides that the result will have. What remains is to compute. Its results go to out= or the
- * first argument of an in-place call only when it has succeeded: a provider that fails, with grd_error_set and false, has changed nothing. */
+ * checked, and results[i], fresh memory, has the sizes, dtype and strides that the result will have. What remains is to compute. Its results go to
+ * out= or the first argument of an in-place call only when it has succeeded: a provider that fails, with grd_error_set and false, has changed
+ * nothing. */
 typedef bool grd_provider_condition(const grd_op *op, const grd_value *args, void *context);
 typedef bool grd_provider_run(const grd_op *op, const grd_value *args, grd_tensor *const *results, void *context);
 
-/* Has a call planned, then run, and its results delivered, as that of a provider: with this a boxed kernel, of a device or a key, leaves everything but the
- * computing to the library. RuntimeError for the operators that cannot have a provider, and those of the operator itself. */
+/* Has a call planned, then run, and its results delivered, as that of a provider: with this a boxed kernel, of a device or a key, leaves
+ * everything but the computing to the library. RuntimeError for the operators that cannot have a provider, and those of the operator itself. */
 GRD_API void grd_run_planned(const grd_op *op, grd_tensor *out, const grd_value *args, grd_value *ret_results, grd_provider_run *run,
                              void *context);
 
 /* Registers a provider, to be tried before those of the library and after those registered before it. takes NULL: it takes every call.
- * RuntimeError: there is no such operator, it is a composite, a view or one that returns a list, it has a provider of that name, or a kernel was registered for
- * it. Operators whose sizes depend on data, which the meta device refuses, cannot be provided: their calls raise NotImplementedError. */
+ * RuntimeError: there is no such operator, it is a composite, a view or one that returns a list, it has a provider of that name, or a kernel was
+ * registered for it. Operators whose sizes depend on data, which the meta device refuses, cannot be provided: their calls raise
+ * NotImplementedError. */
 GRD_API void grd_register_provider(const char *op_name, const char *name, grd_provider_condition *takes, grd_provider_run *run,
                                    void *context);
 

@@ -1,6 +1,6 @@
-/* Errors stick, per thread, and the first one wins.
+/* Errors. The first error of a thread stays pending until grd_error_clear; later ones are ignored.
  *
- * While an error is pending every operator returns grd_failed at once, so a caller looks once, at the end:
+ * While an error is pending, every operator returns grd_failed at once, so a caller checks once, at the end:
  *
  *     grd_tensor *loss = grd_mse_loss(grd_mm(x, w), y);
  *     if (!grd_ok()) { fprintf(stderr, "%s\n", grd_error_message()); grd_error_clear(); }
@@ -37,19 +37,20 @@ typedef enum grd_error_code {
 /* True while no error is pending on this thread. */
 GRD_API bool grd_ok(void);
 
+/* Returns the code of the pending error; GRD_ERROR_NONE if there is none. */
 GRD_API grd_error_code grd_error_get(void);
 
-/* The pending error, e.g. "layer_norm: mul: shapes [3, 5] and [4] do not broadcast"; "" when none is.
+/* Returns the text of the pending error, e.g. "layer_norm: mul: shapes [3, 5] and [4] do not broadcast"; "" if there is none.
  * The text stays valid until the next error or grd_error_clear on this thread. */
 GRD_API const char *grd_error_message(void);
 
-/* The end of grd_error_message that follows the names of operators: "shapes [3, 5] and [4] do not broadcast". */
+/* Returns grd_error_message without the names of operators at its beginning: "shapes [3, 5] and [4] do not broadcast". */
 GRD_API const char *grd_error_text(void);
 
-/* The value of errno behind a pending OSError, e.g. ENOENT; 0 when no error is pending or the system gave no number. */
+/* Returns the value of errno that caused a pending OSError, e.g. ENOENT; 0 if no error is pending or no system call caused it. */
 GRD_API int grd_error_system(void);
 
-/* "ValueError", "RuntimeError", …: the class a binding raises for the code. */
+/* Returns the class that a language binding raises for the code: "ValueError", "RuntimeError", … */
 GRD_API const char *grd_error_class(grd_error_code code);
 
 GRD_API void grd_error_clear(void);
@@ -57,8 +58,8 @@ GRD_API void grd_error_clear(void);
 /* Makes an error pending unless one already is: for custom functions, hooks and plug-ins. */
 GRD_API void grd_error_set(grd_error_code code, const char *format, ...) GRD_PRINTF(2, 3);
 
-/* Calls the handler, on the thread of the operator, for what is done as asked but may not be what was meant. A handler may make an error pending.
- * NULL, as at the beginning: nobody is told. */
+/* Sets the function that gets the text of each warning, on the thread of the operator that warns. The handler may set an error, which makes the
+ * operator fail. NULL, the initial value, ignores warnings. */
 GRD_API void grd_set_warning_handler(void (*handler)(const char *text));
 
 GRD_END_DECLS

@@ -64,8 +64,8 @@ GRD_API bool grd_save_with_metadata(const char *path, grd_named_tensors_view ten
 GRD_API grd_tensor *grd_save_to_tensor(grd_named_tensors_view tensors, grd_named_texts_view metadata);
 
 /* ---- Loading ------------------------------------------------------------------------------------------------------------------------ */
-/* All tensors of a safetensors file, in the order of their names, on the cpu and with memory of their own. The list and its names belong to the innermost
- * open scope, as the tensors do. Empty on failure. */
+/* All tensors of a safetensors file, in the order of their names, on the cpu and with memory of their own. The list and its names belong to the
+ * innermost open scope, as the tensors do. Empty on failure. */
 GRD_API grd_named_tensors_view grd_load(const char *path);
 /* Copies the tensors of a file into those listed, by name, outside autograd: { "weight", weight } gets what the file calls "weight". Other tensors
  * of the file are not read. Nothing is written unless all of it succeeds: RuntimeError when a name is missing in the file, or sizes or dtypes
@@ -122,16 +122,16 @@ GRD_API grd_replacement *grd_replacement_open(const char *path);
 GRD_API int grd_replacement_descriptor(const grd_replacement *file);
 /* Appends bytes. After a failure (false, with OSError) commit abandons the file. */
 GRD_API bool grd_replacement_write(grd_replacement *file, const void *data, size_t size);
-/* Brings the new file to disk and puts it in the place of the old one. Frees `file` in any case. False when an error is or was pending: the old file is as
- * it was, unless only bringing its folder to disk has failed. */
+/* Brings the new file to disk and puts it in the place of the old one. Frees `file` in any case. False when an error is or was pending: the old
+ * file is as it was, unless only bringing its folder to disk has failed. */
 GRD_API bool grd_replacement_commit(grd_replacement *file);
 /* Frees `file` and leaves the old one as it is. NULL is allowed. */
 GRD_API void grd_replacement_abandon(grd_replacement *file);
 
 GRD_END_DECLS
 
-/* grd_named_tensors({"weight", weight}, {"bias", bias}) and grd_named_texts({"format", "pt"}) make lists of at least one entry. In C the entries live as long
- * as the enclosing block. */
+/* grd_named_tensors({"weight", weight}, {"bias", bias}) and grd_named_texts({"format", "pt"}) make lists of at least one entry. In C the entries
+ * live as long as the enclosing block. */
 #ifdef __cplusplus
 struct grd_named_tensors_literal : grd_list_literal<grd_named_tensor, grd_named_tensors_view> {
     using grd_list_literal::grd_list_literal;

@@ -10,8 +10,8 @@
 
 GRD_BEGIN_DECLS
 
-/* Functions of the caller that the library calls (kernels, hooks, forward, backward, release …) must return: no exception of C++ and no longjmp may pass through the library. They
- * report failure with grd_error_set. */
+/* Functions of the caller that the library calls (kernels, hooks, forward, backward, release …) must return: no exception of C++ and no longjmp
+ * may pass through the library. They report failure with grd_error_set. */
 
 /* Returns the version of the library that runs, "0.1.0"; GRD_VERSION is the version of the headers. */
 GRD_API const char *grd_version(void);
@@ -26,10 +26,11 @@ GRD_API const char *grd_version(void);
  *
  * With no scope open, references belong to the thread and go when it ends.
  *
- * A tensor must not be used after its scope has closed, unless it was kept: its memory is given to the next tensor at once. With the environment variable
- * GRADUS_DEBUG=lifetimes every such use is a RuntimeError that names the call, the operator that made the tensor, and the scope; so is grd_drop of what the caller
- * has not kept, and a scope closed twice. Memory of the last 64 MiB that were freed is not used again then, and reads as NaN and -1. Under valgrind's memcheck,
- * and in a program built for AddressSanitizer, every block of memory is one of the system's, so that they see what is done with it. */
+ * A tensor must not be used after its scope has closed, unless it was kept: its memory is given to the next tensor at once. With the environment
+ * variable GRADUS_DEBUG=lifetimes every such use is a RuntimeError that names the call, the operator that made the tensor, and the scope; so is
+ * grd_drop of what the caller has not kept, and a scope closed twice. Memory of the last 64 MiB that were freed is not used again then, and reads
+ * as NaN and -1. Under valgrind's memcheck, and in a program built for AddressSanitizer, every block of memory is one of the system's, so that
+ * they see what is done with it. */
 typedef struct grd_scope {
     int64_t mark;
 } grd_scope;
@@ -37,7 +38,7 @@ typedef struct grd_scope {
 GRD_API grd_scope grd_scope_open(void);
 /* Drops what was pooled since the scope opened; scopes opened inside it and not closed are closed too. */
 GRD_API void grd_scope_close(grd_scope scope);
-/* Closes the scope but moves `result` out of it, into the scope around it; returns `result`. */
+/* Closes the scope, but first moves its reference to `result` to the enclosing scope. Returns `result`. */
 GRD_API grd_tensor *grd_scope_return(grd_scope scope, grd_tensor *result);
 
 /* ---- Memory ----------------------------------------------------------------------------------------------------- */
@@ -66,10 +67,11 @@ GRD_API void grd_memory_trim(void);
 GRD_API void grd_memory_fail_at(int64_t n, bool forever);
 
 /* ---- Threads ----------------------------------------------------------------------------------------------------
- * Every thread has its own scopes, pending error, grad mode and key guards. The rest of the process's state (default dtype, number of threads, default
- * generator, print options, registered kernels) is shared, and may be set while others compute.
+ * Every thread has its own scopes, pending error, grad mode and key guards. The rest of the process's state (default dtype, number of threads,
+ * default generator, print options, registered kernels) is shared, and may be set while others compute.
  *
- * A tensor that two threads use must be kept by both (grd_keep): a scope ends the references of its own thread alone. These calls may then meet on one tensor:
+ * A tensor that two threads use must be kept by both (grd_keep): a scope ends the references of its own thread alone. These calls may then meet on
+ * one tensor:
  *
  *     reading it by operators, geometry, grd_keep and grd_drop of one's own reference
  *     grd_grad_of (keep what it returns), grd_set_grad, grd_set_requires_grad, hooks
@@ -77,8 +79,8 @@ GRD_API void grd_memory_fail_at(int64_t n, bool forever);
  *     writing its elements in place, which another thread may see half done: a value may be old, new or torn, but nothing crashes
  *
  * These need the tensor to themselves, and its views too, because they change where its memory is or what it looks like: grd_set_data, grd_resize_,
- * grd_detach_. With GRADUS_DEBUG=races it is a RuntimeError that names both calls when one of these and an operator, or two of these, meet in threads that have opened
- * a scope; the call that comes later does nothing. */
+ * grd_detach_. With GRADUS_DEBUG=races it is a RuntimeError that names both calls when one of these and an operator, or two of these, meet in
+ * threads that have opened a scope; the call that comes later does nothing. */
 /* Threads an operator may use, the caller included. Default: GRADUS_NUM_THREADS, else the cores this process may use
  * (affinity and cgroup quota). Results do not depend on it. */
 GRD_API int grd_num_threads(void);
@@ -101,15 +103,15 @@ GRD_API void grd_set_num_threads(int n); /* ValueError unless 1 <= n <= 1024 */
 GRD_API size_t grd_stack_left(void);
 
 /* ---- Random generators ------------------------------------------------------------------------------------------- */
-/* A new generator, mt19937 seeded with `seed`; owned by the caller. */
+/* Returns a new generator, mt19937 seeded with `seed`, which the caller owns. */
 GRD_API grd_generator *grd_generator_new(uint64_t seed);
 GRD_API grd_generator *grd_generator_keep(grd_generator *generator);
 GRD_API void grd_generator_drop(grd_generator *generator);
-/* The generator operators use when none is given. */
+/* Returns the generator that operators use when none is given. */
 GRD_API grd_generator *grd_generator_default(void);
 /* In the next five functions NULL means the default generator. A negative seed is its 64 bits, as in PyTorch. */
 GRD_API void grd_generator_seed(grd_generator *generator, uint64_t seed);
-/* Seeds with a number of 53 bits nobody can foresee, and returns it. */
+/* Seeds the generator with an unpredictable number of 53 bits and returns the number. */
 GRD_API uint64_t grd_generator_seed_randomly(grd_generator *generator);
 GRD_API uint64_t grd_generator_initial_seed(const grd_generator *generator);
 /* Bytes of a state; get writes that many, set reads them (ValueError when they are not a state). They are those of PyTorch's

@@ -57,28 +57,30 @@ GRD_API int64_t grd_dtype_size(grd_dtype dtype);
 GRD_API bool grd_dtype_is_floating(grd_dtype dtype);
 GRD_API bool grd_dtype_is_complex(grd_dtype dtype);
 GRD_API bool grd_dtype_is_integer(grd_dtype dtype); /* bool is not an integer */
-/* The dtype of the parts of a complex dtype; any other dtype itself. */
+/* Returns the dtype of the real and imaginary part of a complex dtype; any other dtype unchanged. */
 GRD_API grd_dtype grd_dtype_to_real(grd_dtype dtype);
-/* The complex dtype whose parts hold what a floating dtype holds: complex32 for float16, complex64 for bfloat16; any other dtype itself. */
+/* Returns the complex dtype whose parts can represent all values of a floating-point dtype, e.g. complex32 for float16 and complex64 for bfloat16;
+ * any other dtype unchanged. */
 GRD_API grd_dtype grd_dtype_to_complex(grd_dtype dtype);
-/* The dtype both promote to, as torch.promote_types. */
+/* Returns the dtype to which both promote, as torch.promote_types does. */
 GRD_API grd_dtype grd_promote(grd_dtype a, grd_dtype b);
-/* True if a result of `from` may be written to a tensor of `to`, as torch.can_cast: bool, integers, real and complex numbers in this order. */
+/* True if a result of dtype `from` may be written to a tensor of dtype `to`, as in torch.can_cast: the category of `to` must not be lower, in the
+ * order bool, integer, floating point, complex. */
 GRD_API bool grd_can_cast(grd_dtype from, grd_dtype to);
-/* The floating dtype of new tensors of the process for which none is given: float32 until it is set. TypeError unless `dtype` is float16, bfloat16, float32 or
- * float64; nothing changes then. */
+/* Returns the floating-point dtype of new tensors for which no dtype is given: float32, unless the process has set another one. */
 GRD_API grd_dtype grd_default_dtype(void);
+/* Sets it for all threads. TypeError, and no effect: `dtype` is not float16, bfloat16, float32 or float64. */
 GRD_API void grd_set_default_dtype(grd_dtype dtype);
 
 typedef enum grd_layout { GRD_LAYOUT_NONE, GRD_STRIDED } grd_layout;
 
-/* A device: its type in the device table and an index (-1: the first one). Zero stands for absent. */
+/* A device: its type and its index among devices of this type (-1: the first). All zero stands for an absent optional device. */
 typedef struct grd_device {
     uint8_t type;
     int8_t index;
 } grd_device;
 
-/* Types from GRD_DEVICE_FIRST_EXTRA on are registered at run time (gradus/device.h): as many as the type has values. */
+/* Types from GRD_DEVICE_FIRST_EXTRA on are registered at run time (gradus/device.h). */
 enum { GRD_DEVICE_NONE, GRD_DEVICE_CPU, GRD_DEVICE_META, GRD_DEVICE_FIRST_EXTRA, GRD_DEVICE_COUNT = 256 };
 
 #ifdef __cplusplus
@@ -92,8 +94,8 @@ enum { GRD_DEVICE_NONE, GRD_DEVICE_CPU, GRD_DEVICE_META, GRD_DEVICE_FIRST_EXTRA,
 /* "cpu", "meta", or the name a plug-in registered. */
 GRD_API const char *grd_device_name(grd_device device);
 
-/* A number with its kind, as parameters of type Scalar take it: grd_int(2), grd_float(0.5). In C++ plain numbers convert to it.
- * A zeroed scalar is an absent optional argument. */
+/* A number and its kind, e.g. grd_int(2) or grd_float(0.5): the type of arguments that the schema calls Scalar. In C++ the built-in number types
+ * convert to it. An all-zero scalar is an absent optional argument. */
 typedef enum grd_scalar_kind {
     GRD_SCALAR_NONE,
     GRD_SCALAR_BOOL,
@@ -169,9 +171,9 @@ static inline grd_scalar grd_float(double value)
     return s;
 }
 
-/* The value as a double (the real part of a complex one); NaN when absent. */
+/* Returns the value as a double: of a complex number the real part, NaN if absent. */
 GRD_API double grd_scalar_double(grd_scalar s);
-/* The value as an integer, truncated toward zero; 0 when absent. From 2^63 on it wraps around. */
+/* Returns the value as an integer, truncated toward zero; 0 if absent. Values from 2^63 on wrap around. */
 GRD_API int64_t grd_scalar_int64(grd_scalar s);
 
 /* A list of sizes, strides or dimensions that somebody else owns. data == NULL is an absent optional list; an empty list has n == 0 and a pointer.
@@ -184,7 +186,7 @@ typedef struct grd_dims_view {
 #endif
 } grd_dims_view;
 
-/* A list of tensors, likewise. It borrows them. */
+/* A list of tensors that somebody else owns, absent and empty as in grd_dims_view. It borrows the tensors. */
 typedef struct grd_tensors_view {
     int64_t n;
     grd_tensor *const *data;
@@ -198,7 +200,7 @@ typedef grd_dims_view grd_dims;
 typedef grd_tensors_view grd_tensors;
 #endif
 
-/* Lists over arrays of the caller, which must live as long as the list is used. */
+/* Return lists over an array of the caller, which must live as long as the list is used. */
 static inline grd_dims_view grd_dims_from(const int64_t *data, int64_t n)
 {
     grd_dims_view dims;

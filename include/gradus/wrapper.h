@@ -1,7 +1,8 @@
-/* Wrappers: tensors from outside the library that hold something else than elements.
+/* Wrappers: tensors that hold an object of another library instead of elements.
  *
- * A wrapper has sizes and a dtype, and a content that only its maker knows. It has no memory: it lies on the meta device, nothing can read it, and
- * it prints as its name. Every operator that gets one calls the kernel of its type, above all devices and above autograd. */
+ * A wrapper has sizes, a dtype, and content that only the code that made it can interpret. It has no elements in memory: it is on the meta device,
+ * and it prints as the name of its type. An operator that gets a wrapper calls the kernel of the wrapper's type before autograd and before any
+ * device. */
 #ifndef GRADUS_WRAPPER_H
 #define GRADUS_WRAPPER_H
 
@@ -12,17 +13,17 @@ GRD_BEGIN_DECLS
 
 typedef struct grd_wrapper_type {
     const char *name; /* "encrypted", as it is printed */
-    /* Serves every operator, or refuses it by grd_wrapper_refuse; its context is NULL. Other arguments may be anything: plain tensors, wrappers of other types. Where
-     * types are mixed, the first argument that is a wrapper decides. */
+    /* Runs any operator, or refuses it with grd_wrapper_refuse; its context is NULL. Other arguments may be ordinary tensors or wrappers of other
+     * types; the type of the first wrapper among the arguments decides which kernel is called. */
     grd_boxed_kernel *kernel;
-    void (*release)(void *content); /* once, when the last reference goes; may be NULL */
+    void (*release)(void *content); /* called once, when the wrapper is freed; may be NULL */
 } grd_wrapper_type;
 
-/* A tensor around `content`, which it owns from then on; on failure (grd_failed) the caller still does. `type` must outlive it. */
+/* Returns a wrapper that owns `content`. On failure it returns grd_failed, and the caller still owns `content`. `type` must outlive the wrapper. */
 GRD_API grd_tensor *grd_wrap(const grd_wrapper_type *type, grd_dims_view sizes, grd_dtype dtype, void *content);
-/* The content of a wrapper of that type; NULL, with no error, for all other tensors. Valid while the tensor lives. */
+/* Returns the content of a wrapper of that type, valid while the tensor lives; NULL, without an error, for all other tensors. */
 GRD_API void *grd_wrapper_content(const grd_tensor *t, const grd_wrapper_type *type);
-/* NotImplementedError "Could not run 'mm' with arguments from the 'encrypted' wrapper." */
+/* Sets the NotImplementedError "Could not run 'mm' with arguments from the 'encrypted' wrapper." */
 GRD_API void grd_wrapper_refuse(const grd_wrapper_type *type, const grd_op *op);
 
 GRD_END_DECLS
