@@ -196,10 +196,3 @@ grd_dtype grd_promote(grd_dtype a, grd_dtype b)
         return grd_dtype_to_complex(grd_promote(low, grd_dtype_to_real(high)));
     return high;
 }
-
-bool grd_check_dtype(grd_dtype dtype)
-{
-    if (GRD_LIKELY(dtype > GRD_DTYPE_NONE && dtype < GRD_DTYPE_COUNT))
-        return true;
-    return grd_raise(GRD_ERROR_TYPE, "%d is not a dtype", (int)dtype);
-}

@@ -5,6 +5,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/error.h"
 #include "gradus/tensor.h"
 
 enum grd_category { GRD_CATEGORY_BOOL, GRD_CATEGORY_INTEGER, GRD_CATEGORY_FLOAT, GRD_CATEGORY_COMPLEX, GRD_CATEGORY_QUANTIZED };
@@ -29,6 +30,11 @@ typedef struct grd_complex128 {
 const char *grd_dtype_type_name(grd_dtype dtype);
 const char *grd_dtype_c_name(grd_dtype dtype); /* "c10::Half": the name in C++, which some texts of PyTorch have */
 /* TypeError unless it is the number of a dtype. */
-bool grd_check_dtype(grd_dtype dtype);
+static inline bool grd_check_dtype(grd_dtype dtype)
+{
+    if (GRD_LIKELY(dtype > GRD_DTYPE_NONE && dtype < GRD_DTYPE_COUNT))
+        return true;
+    return grd_raise(GRD_ERROR_TYPE, "%d is not a dtype", (int)dtype);
+}
 
 #endif
