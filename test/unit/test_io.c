@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/shape.h"
 #include "folder.h"
 #include "protected.h"
 
