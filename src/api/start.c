@@ -1,5 +1,6 @@
 /* What happens when the library is loaded: kernels are chosen, slots filled, the autograd key connected. */
 #include "autograd/autograd.h"
+#include "base/scope.h"
 #include "base/blocks.h"
 #include "base/debug.h"
 #include "base/error.h"

@@ -15,7 +15,7 @@
 #include "autograd/derivative.h"
 #include "base/memory.h"
 #include "base/object.h"
-#include "base/small.h"
+#include "base/small_blocks.h"
 #include "core/dtype.h"
 #include "core/tensor.h"
 #include "gradus/autograd.h"

@@ -10,7 +10,7 @@
 
 #include "base/cold.h"
 #include "base/extents.h"
-#include "base/small.h"
+#include "base/small_blocks.h"
 
 enum {
     GRD_BLOCK_MAX_LOG = GRD_BLOCKS_SANITIZED ? 39 : GRD_EXTENT_MAX_LOG /* AddressSanitizer ends the process when asked for more */

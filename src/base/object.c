@@ -1,12 +1,10 @@
-/* The scope pool: a stack of references per thread. Scopes are marks on it.
+/* The pool of pooled references: a stack per thread, on which a scope is a mark.
  * Invariant: slots below pool_top hold one reference each; dropping one may push and pop above, never below. */
 #include "base/object.h"
 
 #include "base/cold.h"
-#include "base/debug.h"
 #include "base/error.h"
 #include "base/memory.h"
-#include "gradus/runtime.h"
 
 void grd_object_stay(struct grd_object *object)
 {
@@ -118,39 +116,4 @@ void *grd_pool_array(int64_t n, size_t size)
 {
     size_t bytes;
     return grd_pool_alloc(n < 1 ? size : __builtin_mul_overflow((size_t)n, size, &bytes) ? SIZE_MAX : bytes);
-}
-
-static __attribute__((noinline, cold)) grd_scope open_slow(const void *opener)
-{
-    grd_thread_get_cold(); /* from here on the thread's calls have the key that the modes need */
-    return (grd_scope){grd_debugging(GRD_DEBUG_LIFETIMES) ? grd_trace_open(opener) : grd_pool_mark()};
-}
-
-grd_scope grd_scope_open(void)
-{
-    if (GRD_UNLIKELY(grd_debug_modes != 0))
-        return open_slow(__builtin_return_address(0));
-    return (grd_scope){grd_pool_mark()};
-}
-
-bool grd_scope_check(grd_scope scope, const char *function)
-{
-    return GRD_LIKELY((uint64_t)scope.mark <= (uint64_t)grd_thread.pool_top) ||
-           grd_raise(GRD_ERROR_RUNTIME, "%s: the scope is not open: it, or one around it, was closed before", function);
-}
-
-static __attribute__((noinline, cold)) void close_slow(grd_scope scope)
-{
-    if (grd_debugging(GRD_DEBUG_LIFETIMES))
-        grd_trace_close(scope.mark, "grd_scope_close");
-    else
-        grd_scope_check(scope, "grd_scope_close");
-}
-
-void grd_scope_close(grd_scope scope)
-{
-    if (GRD_UNLIKELY(scope.mark < grd_debug_least_mark || scope.mark > grd_thread.pool_top))
-        close_slow(scope);
-    else
-        grd_pool_release(scope.mark);
 }

@@ -133,9 +133,6 @@ static inline bool grd_pool_return(int64_t mark, void *object)
     return grd_pool_return_slow(mark, object);
 }
 
-/* True if the scope can be open on this thread: its mark is one of the pool. Otherwise RuntimeError. */
-bool grd_scope_check(grd_scope scope, const char *function);
-
 /* The same for several objects. On failure those that found no room in the pool are dropped. */
 bool grd_pool_return_many(int64_t mark, void *const *objects, int64_t n);
 

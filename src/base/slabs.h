@@ -3,7 +3,7 @@
 #ifndef GRD_BASE_SLABS_H
 #define GRD_BASE_SLABS_H
 
-#include "base/small.h"
+#include "base/small_blocks.h"
 
 /* Classes of slabs are the small ones and, behind them, the medium ones of at most 32 KiB. */
 enum { GRD_MEDIUM_SLAB_CLASSES = 20, GRD_SLAB_CLASSES = GRD_SMALL_CLASSES + GRD_MEDIUM_SLAB_CLASSES };

@@ -1,5 +1,5 @@
-/* While GRADUS_DEBUG=lifetimes: which scopes are open, and what a thread is doing when something dies. In other modes nothing here is called.
- * An open scope is an object of its own in the pool, at the scope's mark: so it goes whichever way the scope does. */
+/* For GRADUS_DEBUG=lifetimes: which scopes are open, and what a thread is doing when a tensor dies. In other modes nothing here is called.
+ * An open scope is an object in the pool, at the scope's mark, so it is dropped however the scope ends. */
 #ifndef GRD_BASE_TRACE_H
 #define GRD_BASE_TRACE_H
 
@@ -7,19 +7,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
-struct grd_scope_trace {
-    int64_t number;     /* of all scopes of the process, counted from 1; 0: no scope */
-    int32_t depth;      /* 1 for one that lies in no other */
-    const void *opener; /* where in the program it was opened */
-};
+#include "base/cold.h"
 
-/* What a thread does, in its cold state. */
-struct grd_trace {
-    const char *running;            /* the innermost operator that has a name for its user; NULL: none */
-    struct grd_scope_trace closing; /* the scope that is being closed */
-};
-
-/* That of this thread; a constant one, with nothing in it, when memory is out. */
+/* Returns the trace of this thread; if memory is out, a constant empty one. */
 struct grd_trace *grd_trace_get(void);
 
 /* Opens a scope; returns its mark. */

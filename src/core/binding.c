@@ -1,5 +1,6 @@
 /* The object of a language binding that stands for a tensor. A tensor that owns its object has a type of its own, so that the others pay nothing
  * when they go. */
+#include "base/scope.h"
 #include "core/tensor.h"
 #include "gradus/binding.h"
 #include "core/lifetimes.h"

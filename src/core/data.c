@@ -1,4 +1,5 @@
-/* The data of a tensor apart from its history: aliases with a version of their own, and tensors that change their memory.
+/* Tensors over the storage of other tensors, without their history: aliases with a version of their own, tensors made from a storage, and tensors that
+ * exchange their memory for that of another.
  *
  * Note [Lent data]
  * The storage of an alias borrows the data of another storage and keeps that one. A tensor that takes the memory of another gets such a
@@ -10,7 +11,10 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "core/dtype.h"
+#include "core/geometry.h"
 #include "core/given.h"
+#include "core/loan.h"
 #include "core/new.h"
 #include "core/races.h"
 #include "core/resize.h"
@@ -19,45 +23,6 @@
 #include "core/tensor.h"
 #include "core/wrapper.h"
 
-struct loan {
-    struct grd_storage *lender;  /* owned; borrows from nobody this way */
-    struct grd_storage *retired; /* the borrower's tensor had it first, and has views that use it; owned; NULL: none */
-};
-
-static void end_loan(void *context)
-{
-    struct loan *loan = context;
-    grd_object_drop(loan->lender);
-    grd_object_drop(loan->retired);
-    grd_free(loan, sizeof *loan);
-}
-
-struct grd_storage *grd_storage_root(struct grd_storage *storage)
-{
-    return storage->release == end_loan ? ((struct loan *)storage->context)->lender : storage;
-}
-
-/* A storage that borrows the data; owned by the caller. NULL with the error raised. */
-static struct grd_storage *lend(struct grd_storage *storage)
-{
-    struct grd_storage *lender = grd_storage_root(storage);
-    struct loan *loan = grd_alloc(sizeof *loan);
-    grd_tensor *holder = grd_new(grd_dims(0), GRD_UINT8, GRD_CPU);
-    if (loan == NULL || grd_is_failed(holder)) {
-        grd_free(loan, sizeof *loan);
-        return NULL;
-    }
-    *loan = (struct loan){grd_object_keep(lender), NULL};
-    struct grd_storage *borrower = grd_object_keep(holder->storage);
-    borrower->data = lender->data;
-    borrower->bytes = lender->bytes;
-    borrower->device = lender->device;
-    borrower->device_index = lender->device_index;
-    borrower->release = end_loan;
-    borrower->context = loan;
-    return borrower;
-}
-
 grd_tensor *grd_alias(grd_tensor *t)
 {
     if (!grd_given(t, "grd_alias", "t") || grd_pending())
@@ -65,7 +30,7 @@ grd_tensor *grd_alias(grd_tensor *t)
     grd_tensor *alias = grd_new_detached(t);
     if (grd_is_failed(alias) || grd_wrapper_type_of(t) != NULL)
         return alias;
-    struct grd_storage *storage = lend(t->storage);
+    struct grd_storage *storage = grd_storage_lend(t->storage);
     if (storage == NULL)
         return grd_failed;
     grd_object_drop(alias->storage);
@@ -74,6 +39,28 @@ grd_tensor *grd_alias(grd_tensor *t)
 }
 
 /* ---- Moving ------------------------------------------------------------------------------------------------------------------------ */
+
+grd_tensor *grd_from_storage(grd_tensor *owner, grd_dims sizes, grd_dims strides, int64_t offset, grd_dtype dtype)
+{
+    if (grd_pending() || !grd_check_dtype(dtype) || !grd_given(owner, "grd_from_storage", "owner"))
+        return grd_failed;
+    if (grd_is_batch(owner) && !grd_raise_batch_data())
+        return grd_failed;
+    if (grd_wrapper_type_of(owner) != NULL)
+        return grd_fail(GRD_ERROR_NOT_IMPLEMENTED, "a wrapper has no storage that another tensor could lie over");
+    /* Complex numbers are pairs. */
+    if ((uintptr_t)owner->storage->data % grd_dtype_table[grd_dtype_to_real(dtype)].size != 0)
+        return grd_fail(GRD_ERROR_RUNTIME, "the storage is not aligned to elements of %s", grd_dtype_table[dtype].name);
+    if ((sizes.data == NULL && sizes.n > 0) || (strides.data == NULL && strides.n > 0))
+        return grd_fail(GRD_ERROR_TYPE, "grd_from_storage: arguments 'sizes' and 'strides' must be arrays of %lld numbers",
+                        (long long)sizes.n);
+    if (!grd_check_within_storage(owner, grd_dtype_table[dtype].size, sizes, strides, offset))
+        return grd_failed;
+    grd_tensor *t = grd_new_detached_as(owner, dtype, sizes, strides, offset);
+    if (!grd_is_failed(t)) /* the memory as it is, also where the owner reads it conjugated */
+        t->keys &= ~(grd_keyset)(1u << GRD_KEY_CONJUGATE);
+    return t;
+}
 
 static bool check_data(const grd_tensor *t, const grd_tensor *source)
 {
@@ -148,12 +135,12 @@ static void own_storage(grd_tensor *t)
 /* Keeps for the views of `t` what its storage is, or has kept for them so far. The storage it moves to is `next`. */
 static void retire_storage(grd_tensor *t, struct grd_storage *next)
 {
-    struct loan *loan = next->context;
+    struct grd_loan *loan = grd_loan_of(next);
     if (!grd_has(t, GRD_FLAG_REPLACED)) {
         loan->retired = grd_has_views(t) ? grd_object_keep(t->storage) : NULL;
-    } else if (t->storage->release == end_loan) {
-        struct loan *last = t->storage->context;
-        loan->retired = grd_has_views(t) && last->retired != NULL ? grd_object_keep(last->retired) : NULL;
+    } else {
+        const struct grd_loan *last = grd_loan_of(t->storage);
+        loan->retired = last != NULL && grd_has_views(t) && last->retired != NULL ? grd_object_keep(last->retired) : NULL;
     }
     t->flags |= GRD_FLAG_REPLACED;
 }

@@ -4,9 +4,7 @@
 
 #include "core/tensor.h"
 
-/* Each of two batch tensors becomes the other. */
+/* Exchanges two batch tensors: each gets the elements, the sizes and the level of the other. */
 void grd_batch_swap(grd_tensor *a, grd_tensor *b);
-/* The storage that `storage` borrows its data from; itself when it borrows none (data.c). */
-struct grd_storage *grd_storage_root(struct grd_storage *storage);
 
 #endif

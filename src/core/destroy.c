@@ -1,6 +1,6 @@
 /* The end of a tensor: its last owner has dropped it. */
 #include "core/geometry.h"
-#include "base/small.h"
+#include "base/small_blocks.h"
 #include "core/lifetimes.h"
 #include "core/tensor.h"
 

@@ -9,11 +9,9 @@
 #include "core/device.h"
 #include "core/dtype.h"
 #include "core/geometry.h"
-#include "core/given.h"
 #include "core/scalar.h"
 #include "core/shape.h"
 #include "core/tensor.h"
-#include "core/wrapper.h"
 
 _Static_assert(sizeof(struct grd_block) + GRD_SMALL_BYTES <= GRD_SMALL_MAX, "small tensors are small blocks");
 
@@ -295,28 +293,6 @@ grd_tensor *grd_new_batch(grd_tensor *physical, uint64_t level)
 grd_tensor *grd_new_detached(grd_tensor *t)
 {
     return grd_new_detached_as(t, (grd_dtype)t->dtype, grd_sizes(t), grd_dims_from(t->strides, t->ndim), t->offset);
-}
-
-grd_tensor *grd_from_storage(grd_tensor *owner, grd_dims sizes, grd_dims strides, int64_t offset, grd_dtype dtype)
-{
-    if (grd_pending() || !grd_check_dtype(dtype) || !grd_given(owner, "grd_from_storage", "owner"))
-        return grd_failed;
-    if (grd_is_batch(owner) && !grd_raise_batch_data())
-        return grd_failed;
-    if (grd_wrapper_type_of(owner) != NULL)
-        return grd_fail(GRD_ERROR_NOT_IMPLEMENTED, "a wrapper has no storage that another tensor could lie over");
-    /* Complex numbers are pairs. */
-    if ((uintptr_t)owner->storage->data % grd_dtype_table[grd_dtype_to_real(dtype)].size != 0)
-        return grd_fail(GRD_ERROR_RUNTIME, "the storage is not aligned to elements of %s", grd_dtype_table[dtype].name);
-    if ((sizes.data == NULL && sizes.n > 0) || (strides.data == NULL && strides.n > 0))
-        return grd_fail(GRD_ERROR_TYPE, "grd_from_storage: arguments 'sizes' and 'strides' must be arrays of %lld numbers",
-                        (long long)sizes.n);
-    if (!grd_check_within_storage(owner, grd_dtype_table[dtype].size, sizes, strides, offset))
-        return grd_failed;
-    grd_tensor *t = grd_new_detached_as(owner, dtype, sizes, strides, offset);
-    if (!grd_is_failed(t)) /* the memory as it is, also where the owner reads it conjugated */
-        t->keys &= ~(grd_keyset)(1u << GRD_KEY_CONJUGATE);
-    return t;
 }
 
 /* ---- From and to memory -------------------------------------------------------------------------------------------------------- */

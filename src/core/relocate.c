@@ -12,6 +12,7 @@
 
 #include "base/memory.h"
 #include "core/data.h"
+#include "core/loan.h"
 #include "core/given.h"
 #include "core/shape.h"
 #include "core/small_tensor.h"

@@ -3,7 +3,7 @@
 #ifndef GRD_CORE_SMALL_TENSOR_H
 #define GRD_CORE_SMALL_TENSOR_H
 
-#include "base/small.h"
+#include "base/small_blocks.h"
 #include "core/tensor.h"
 
 extern const struct grd_object_type grd_tensor_type, grd_storage_type;

@@ -7,9 +7,9 @@
 #include <string.h>
 
 #include "base/memory.h"
-#include "core/data.h"
 #include "core/device.h"
 #include "core/given.h"
+#include "core/loan.h"
 #include "core/small_tensor.h"
 #include "core/tensor.h"
 

@@ -49,7 +49,4 @@ int grd_header_dtype_order(grd_dtype dtype);
 /* Sorts a list of structures that begin with a name. Returns one that is there twice, or NULL. */
 const char *grd_sort_by_name(void *list, int64_t n, size_t item);
 
-/* True if the text is valid UTF-8: no surrogates, no longer forms than needed, nothing above U+10FFFF. */
-bool grd_is_utf8(const char *text, size_t size);
-
 #endif

@@ -6,7 +6,6 @@
 #include <string.h>
 
 #include "base/error.h"
-#include "io/header.h"
 
 bool grd_json_fail(const struct grd_json *json, const char *format, ...)
 {

@@ -6,6 +6,7 @@
 #define GRD_IO_JSON_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include "gradus/export.h"
@@ -27,5 +28,8 @@ bool grd_json_string(struct grd_json *json, const char **ret_string);
 bool grd_json_integer(struct grd_json *json, uint64_t *ret_value);
 /* True at the end of the text, after spaces. */
 bool grd_json_at_end(struct grd_json *json);
+
+/* True if the text is valid UTF-8: no surrogates, no longer forms than needed, nothing above U+10FFFF. */
+bool grd_is_utf8(const char *text, size_t size);
 
 #endif

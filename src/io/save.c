@@ -9,6 +9,7 @@
 #include "core/transfer.h"
 #include "gradus/library.h"
 #include "io/header.h"
+#include "io/json.h"
 #include "gen/uses/io/save.h"
 
 /* One tensor and its place among the data. */

@@ -15,6 +15,7 @@
 
 #include "base/memory.h"
 #include "core/data.h"
+#include "core/loan.h"
 #include "core/given.h"
 #include "core/relocate.h"
 #include "core/tensor.h"

@@ -3,6 +3,7 @@
 
 #include "base/error.h"
 #include "gen/uses/op/array_api.h"
+#include "core/tensor.h"
 #include "gradus/library.h"
 #include "op/formula.h"
 

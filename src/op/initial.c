@@ -4,6 +4,7 @@
 
 #include "base/error.h"
 #include "gen/uses/op/initial.h"
+#include "core/tensor.h"
 #include "gradus/library.h"
 #include "op/formula.h"
 

@@ -6,6 +6,7 @@
 #include "base/error.h"
 #include "base/object.h"
 #include "gen/uses/op/optim_recorded.h"
+#include "core/tensor.h"
 #include "gradus/library.h"
 #include "op/formula.h"
 #include "op/composite.h"

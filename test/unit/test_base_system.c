@@ -16,7 +16,7 @@
 #include "base/error.h"
 #include "base/memory.h"
 #include "base/parallel.h"
-#include "base/small.h"
+#include "base/small_blocks.h"
 #include "base/thread.h"
 #include "support.h"
 

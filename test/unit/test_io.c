@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "core/shape.h"
+#include "core/tensor.h"
 #include "folder.h"
 #include "protected.h"
 

@@ -1,11 +1,10 @@
-/* Small blocks: taken from the free lists of this thread and given back, in the body of the caller. For memory.c, and for what makes an
- * object per call. Everything that is not an entry of a list being moved goes through grd_alloc and grd_free. */
-#ifndef GRD_BASE_SMALL_H
-#define GRD_BASE_SMALL_H
+/* Allocates and frees small blocks inline, from the free lists of this thread, for code that makes an object per call. A block that the lists
+ * cannot serve goes to the slow functions of memory.c. All other code calls grd_alloc and grd_free. */
+#ifndef GRD_BASE_SMALL_BLOCKS_H
+#define GRD_BASE_SMALL_BLOCKS_H
 
 #include <stddef.h>
 
-#include "base/memory.h"
 #include "base/thread.h"
 
 #if defined(__SANITIZE_ADDRESS__)
@@ -44,22 +43,22 @@ static inline void grd_link_block(void *block, void *next)
 
 /* ---- Counting: this thread writes, others read ------------------------------------------------------------------------ */
 
-/* What a thread keeps to itself at most, in bytes: so that they and the number of blocks fit the halves of one counter. */
+/* The most bytes that a thread counts before it adds them to the shared counters. Bytes and blocks share one counter of 64 bits. */
 enum { GRD_MEMORY_SLACK = 256 * 1024 };
 
-/* A limit is set or a failure is ordered: every allocation takes the slow path. */
+/* True while a memory limit is set or a test makes allocations fail: then every allocation takes the slow path. */
 extern GRD_HIDDEN atomic_bool grd_memory_watched;
 
-/* Tells the shared counters what this thread has counted. */
+/* Adds what this thread has counted to the shared counters. */
 void grd_memory_publish(void);
 
-/* A block of so many bytes, as it is counted. */
+/* Returns what a block adds to the counter: one block in the upper half, its bytes in the lower half. */
 static inline int64_t grd_counted_block(size_t bytes)
 {
     return (INT64_C(1) << 32) + (int64_t)bytes;
 }
 
-/* Returns the bytes counted. */
+/* Adds to the counter of this thread and returns the bytes counted. */
 static inline int32_t grd_count(int64_t more)
 {
     int64_t now = atomic_load_explicit(&grd_thread.memory_counted, memory_order_relaxed) + more;
@@ -83,13 +82,13 @@ static inline void grd_count_free(size_t bytes)
         grd_memory_publish();
 }
 
-/* The same as grd_alloc and grd_free, not looking at the lists first. */
+/* grd_alloc and grd_free without a look at the free lists of this thread (memory.c). */
 void *grd_alloc_slow(size_t size);
 void grd_free_slow(void *block, size_t size);
 
 /* ---- Taking and giving ----------------------------------------------------------------------------------------------------- */
 
-/* A block for a size up to GRD_SMALL_MAX, to be counted by the caller; NULL where that is for grd_alloc_slow. */
+/* Returns a block for a size up to GRD_SMALL_MAX, which the caller counts, or NULL: then call grd_alloc_slow. */
 GRD_INLINE void *grd_small_take(size_t size)
 {
     struct grd_block_list *list = &grd_thread.small[grd_small_class(size)];

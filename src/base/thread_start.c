@@ -1,12 +1,11 @@
-/* The per-thread state and its end. What the fields mean is said by the files that use them. */
-#include "base/thread.h"
-
+/* Makes the state of a thread when the thread first uses the library, and frees it when the thread ends. */
 #include <pthread.h>
 #include <stdlib.h>
 
 #include "base/cold.h"
 #include "base/memory.h"
 #include "base/object.h"
+#include "base/thread.h"
 #include "gradus/error.h"
 
 _Thread_local struct grd_thread_state grd_thread __attribute__((tls_model("initial-exec")));
@@ -18,7 +17,7 @@ static pthread_once_t key_once = PTHREAD_ONCE_INIT;
 static pthread_key_t key;
 static bool key_made;
 
-/* Destructors of pooled objects may use the library again: if they do, the state is made anew and this runs once more. */
+/* Destructors of pooled objects may use the library again. If they do, the state is made again and this function runs once more. */
 static void thread_exit(void *cold)
 {
     grd_pool_release(0);
@@ -41,7 +40,7 @@ struct grd_thread_cold *grd_thread_get_cold(void)
 {
     if (GRD_LIKELY(grd_thread.cold != NULL))
         return grd_thread.cold;
-    /* Not from grd_alloc: the allocator needs it to work, and to report its own failures. */
+    /* calloc, because grd_alloc itself needs the state, also to report its failures. */
     struct grd_thread_cold *cold = calloc(1, sizeof *cold);
     if (cold == NULL)
         return NULL;
