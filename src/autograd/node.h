@@ -1,6 +1,6 @@
 /* The graph: nodes, edges, what a node saved, and what a tensor knows about its place in the graph.
  *
- * Lives here: the data structures all files of this floor share. Not here: how nodes come to be (op_node.c, view.c, custom.c) and how they
+ * Lives here: the data structures all files of this floor share. Not here: how nodes come to be (op_node.c, inplace.c, custom.c) and how they
  * are run (pass.h).
  *
  * Invariants
@@ -140,7 +140,7 @@ struct grd_node {
     uint32_t size; /* of the block */
     uint32_t nedges, noutputs;
     uint32_t view_version;    /* when the result is a view: the version of its storage this node belongs to */
-    struct grd_node *next;    /* in the list of nodes that a visit goes to (visit.c) */
+    struct grd_node *next;    /* in the list of nodes that a visit goes to (visit_contexts.c) */
     struct grd_node *wrapper; /* the CopySlices that owns this node, or NULL */
     struct grd_hooks hooks;
     struct grd_spin lock; /* of what is saved */
@@ -322,7 +322,7 @@ struct grd_node *grd_op_node_new(const struct grd_op_call *call);
 /* The node was made, and its output saved, before the operator wrote to `t`. */
 void grd_op_node_written(struct grd_node *node, const grd_tensor *t);
 
-/* ---- What a tensor knows (meta.c) ------------------------------------------------------------------------------------------------------- */
+/* ---- What a tensor knows (variable.c) ------------------------------------------------------------------------------------------------------- */
 /* The place of a .grad, which any thread may read and replace at any time. The lock is held while pointers are exchanged, and never while
  * anything is computed or freed. */
 struct grd_grad_slot {
@@ -447,7 +447,7 @@ static inline bool grd_is_recording(void)
     return ((grd_thread.grad_off | grd_thread.exclude) & GRD_AUTOGRAD_BIT) == 0;
 }
 
-/* ---- In-place (view.c) --------------------------------------------------------------------------------------------------------------------- */
+/* ---- In-place (inplace.c) --------------------------------------------------------------------------------------------------------------------- */
 /* The rules for writing to a tensor while an input of the operator requires a gradient. */
 bool grd_check_inplace(grd_tensor *t);
 /* A tensor that a history saved and that is overwritten: Note [Saved and overwritten]. */

@@ -19,7 +19,7 @@
 #include "core/new.h"
 #include "core/shape.h"
 #include "core/tensor.h"
-#include "gen/uses/autograd/view.h"
+#include "gen/uses/autograd/inplace.h"
 
 #include <pthread.h>
 #include <string.h>

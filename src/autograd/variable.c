@@ -13,7 +13,7 @@
 #include "core/races.h"
 #include "core/shape.h"
 #include "core/tensor.h"
-#include "gen/uses/autograd/meta.h"
+#include "gen/uses/autograd/variable.h"
 
 #include <string.h>
 
