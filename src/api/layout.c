@@ -4,6 +4,7 @@
 #include <stdint.h>
 
 #include "autograd/node.h"
+#include "autograd/variable.h"
 #include "core/tensor.h"
 
 extern GRD_API const uint16_t grd_debug_layout[];

@@ -1,7 +1,11 @@
 /* Anomaly mode: nodes know where they were recorded, and a pass stops at the first gradient that holds a NaN.
  *
  * It costs nothing while it is off: it is another fallback of the AUTOGRAD key, a hook on each node, and the loop of passes that have several threads. */
+#include "autograd/anomaly.h"
+#include "autograd/derivative.h"
+#include "autograd/hooks.h"
 #include "autograd/pass.h"
+#include "autograd/variable.h"
 #include "base/text.h"
 #include "core/tensor.h"
 #include "dispatch/op.h"

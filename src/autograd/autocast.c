@@ -4,9 +4,12 @@
  * Invariants
  * - Casts are made with the keys below, so they are recorded; an operator that is cast, or is no composite, runs without the key.
  * - The cache owns a reference of each leaf and of its cast. An entry is used only while the leaf has the version that was cast. */
+#include "autograd/autocast.h"
 #include "autograd/node.h"
+#include "autograd/variable.h"
 #include "base/memory.h"
 #include "core/tensor.h"
+#include "dispatch/op.h"
 #include "gen/uses/autograd/autocast.h"
 
 enum { AUTOCAST_BIT = 1 << GRD_KEY_AUTOCAST };

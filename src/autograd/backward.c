@@ -1,7 +1,10 @@
 /* What the user calls to differentiate: checks outputs, inputs and gradients, and makes a pass of them.
  * How a pass is run is in engine.c.
  * Invariant: a request owns the nodes its edges lead to; that keeps the whole graph for the duration of the pass. */
+#include "autograd/gradient.h"
 #include "autograd/pass.h"
+#include "autograd/pool.h"
+#include "autograd/variable.h"
 #include "base/stack.h"
 #include "base/text.h"
 #include "core/dtype.h"

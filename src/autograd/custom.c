@@ -3,12 +3,20 @@
  * The node of such a function is also what the user sees as its grd_custom_call: made before forward runs, so that forward can save, and given
  * edges and outputs afterwards. What forward saves is held as it is until the outputs are known.
  * Invariant: a saved output is an alias without history, as for every node. */
+#include "autograd/anomaly.h"
+#include "autograd/custom.h"
 #include "autograd/forward.h"
+#include "autograd/hooks.h"
+#include "autograd/inplace.h"
+#include "autograd/saved.h"
+#include "autograd/spin.h"
+#include "autograd/variable.h"
 #include "base/stack.h"
 #include "core/given.h"
 #include "core/new.h"
 #include "core/shape.h"
 #include "core/tensor.h"
+#include "dispatch/op.h"
 #include "gen/uses/autograd/custom.h"
 
 #include <stdio.h>

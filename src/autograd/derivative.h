@@ -95,7 +95,7 @@ struct grd_backward {
 };
 
 /* First edges of arguments that are no lists (op_node.c). */
-extern GRD_HIDDEN const int grd_plain_edges[GRD_MAX_ARGS + 1];
+extern GRD_HIDDEN const int grd_identity_edges[GRD_MAX_ARGS + 1];
 
 typedef void grd_backward_function(const struct grd_backward *b);
 
@@ -131,7 +131,7 @@ static inline void grd_backward_spread(const struct grd_backward *b, int arg, gr
  * entry of, NotImplementedError for those that it lists so. */
 grd_backward_function grd_derivative_missing, grd_derivative_not_implemented;
 
-/* The backward function of an operator whose derivative is that of its specification, which is the context: its arguments are what is saved first (parts.c). */
+/* The backward function of an operator whose derivative is that of its specification, which is the context: its arguments are what is saved first (composite.c). */
 grd_backward_function grd_derivative_of_parts;
 
 /* Hands out the gradient of an argument that a kernel computed in one loop; false: it did not, and the formula must. */

@@ -6,7 +6,11 @@
  * Invariants
  * - What a node returns is kept before the node's scope closes.
  * - After an error nothing new starts; slots are dropped at the end. */
+#include "autograd/anomaly.h"
+#include "autograd/gradient.h"
+#include "autograd/hooks.h"
 #include "autograd/pass.h"
+#include "autograd/pool.h"
 #include "core/tensor.h"
 
 #include <string.h>

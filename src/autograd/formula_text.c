@@ -5,6 +5,7 @@
  *     atom       = number | string | "(" expression ")" | "[" expressions "]" | word | name | name "(" arguments ")"
  *
  * Kinds are checked here, so that an error comes when the operator is defined and says where. */
+#include "autograd/derivative.h"
 #include "autograd/formula_tree.h"
 
 #include <math.h>

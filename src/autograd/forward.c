@@ -1,7 +1,10 @@
 /* Forward mode: the one boxed kernel of the FORWARD key. It runs the operator below, and gives tangents to the results by the rule of the operator
  * (enum grd_forward). Nothing here knows an operator. Where tangents are kept: tangent.c.
  * Invariant: an operator in place has been checked and has run before a tangent is written. */
+#include "autograd/derivative.h"
 #include "autograd/forward.h"
+#include "autograd/gradient.h"
+#include "autograd/variable.h"
 #include "core/shape.h"
 #include "core/tensor.h"
 #include "gen/uses/autograd/forward.h"
@@ -109,7 +112,7 @@ static grd_tensor *gradient_of(const struct call *call, int position, grd_tensor
                                        .saved = saved,
                                        .needs = (uint64_t)1 << position,
                                        .ret_grads = found,
-                                       .first_edge = grd_plain_edges});
+                                       .first_edge = grd_identity_edges});
     return found[position];
 }
 

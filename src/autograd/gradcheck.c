@@ -5,6 +5,7 @@
  * element moves. This matches the convention that the gradient of a real L at z = x + iy is dL/dx + i dL/dy.
  * Invariant: every input has its old elements when the check returns. */
 #include "autograd/node.h"
+#include "autograd/variable.h"
 #include "core/geometry.h"
 #include "core/given.h"
 #include "core/new.h"

@@ -1,7 +1,9 @@
 /* A gradient and the output it belongs to: whether it fits, how it is made to fit, whether it may be written in place.
  * Nothing of a pass is here: that is pass.h.
  * Invariant: a gradient that comes out of grd_fit_gradient has the shape, dtype and device of its output. */
+#include "autograd/gradient.h"
 #include "autograd/node.h"
+#include "autograd/variable.h"
 #include "base/text.h"
 #include "core/device.h"
 #include "core/shape.h"

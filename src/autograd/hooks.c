@@ -3,7 +3,9 @@
  * A hook belongs to the list of a node; that of a leaf is its AccumulateGrad. Lists and the table of handles change under one lock. Hooks are called with the lock released, as a list that was made before the first of them: a hook may
  * remove itself or any other, and register new ones, which takes effect the next time.
  * Order: that of registration, tensor by tensor; hooks that keep a gradient (grd_retain_grad) see what the others made of it. */
+#include "autograd/hooks.h"
 #include "autograd/node.h"
+#include "autograd/variable.h"
 #include "base/fork.h"
 #include "core/device.h"
 #include "core/given.h"

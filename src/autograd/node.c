@@ -1,5 +1,7 @@
 /* Nodes: one block each, freed without recursion; the public questions about the graph. */
+#include "autograd/hooks.h"
 #include "autograd/node.h"
+#include "autograd/spin.h"
 
 #include <sched.h>
 

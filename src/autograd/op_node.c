@@ -3,7 +3,12 @@
  * One block holds the node, its edges, the geometry of its outputs and what is saved, sizes and lists included. What is saved is said by the
  * operator's struct grd_derivative; nothing here knows an operator. When a node is made is in record.c.
  * Invariant: a value that has not been saved, or is gone, has no tensor. */
+#include "autograd/derivative.h"
 #include "autograd/forward.h"
+#include "autograd/inplace.h"
+#include "autograd/op_node.h"
+#include "autograd/saved.h"
+#include "autograd/variable.h"
 #include "core/device.h"
 #include "core/new.h"
 #include "core/shortcuts.h"
@@ -21,7 +26,7 @@ struct op_node {
     struct grd_saved saved[];
 };
 
-const int grd_plain_edges[GRD_MAX_ARGS + 1] = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16};
+const int grd_identity_edges[GRD_MAX_ARGS + 1] = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16};
 
 /* ---- Running ------------------------------------------------------------------------------------------------------------------ */
 static bool carries_gradient(const struct op_node *self, uint32_t output)
@@ -52,7 +57,7 @@ static grd_tensor *const *materialized(const struct op_node *self, grd_tensor *c
 /* From a bit per edge to a bit per differentiable argument. */
 static uint64_t argument_needs(const struct op_node *self, const struct grd_run *run)
 {
-    if (self->first_edge == grd_plain_edges)
+    if (self->first_edge == grd_identity_edges)
         return run->needs;
     uint64_t needs = 0;
     for (int arg = 0; arg < self->derivative->nargs; arg++)
@@ -421,7 +426,7 @@ GRD_INLINE struct grd_node *make(const struct grd_op_call *call, int64_t nresult
     char *room = grd_node_room(&self->node);
     self->derivative = d;
     self->op = call->op;
-    self->first_edge = grd_plain_edges;
+    self->first_edge = grd_identity_edges;
     self->released = true;
     bool ok = lists ? set_list_edges(self, call, take_room(&room, list_room(d))) : set_edges(self->node.edges, d, args, needs);
     for (int64_t i = 0; i < nresults; i++) {

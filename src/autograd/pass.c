@@ -1,5 +1,6 @@
 /* A pass before it runs: which nodes are below the outputs and how many edges lead to each; and the slots it runs with.
  * Nothing is called here but the addition of two gradients for one slot. Invariants: pass.h. */
+#include "autograd/gradient.h"
 #include "autograd/pass.h"
 #include "core/tensor.h"
 #include "gen/uses/autograd/pass.h"

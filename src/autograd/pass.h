@@ -2,7 +2,7 @@
  * to them, and the queues of those that are ready.
  *
  * Lives in pass.c: the table of nodes, the search, the slots. In engine.c: the queue, and running nodes, with and without threads. In
- * backward.c: the public calls, from outputs to a pass. view.c searches a history as a pass does.
+ * backward.c: the public calls, from outputs to a pass. inplace.c searches a history as a pass does.
  * Invariants
  * - Nodes are borrowed: the outputs, which the caller of the pass keeps, own all of them.
  * - A slot owns its gradient, and references move from a formula's result to a slot to a leaf. Who is the last to hold a gradient may
@@ -13,6 +13,7 @@
 #include <pthread.h>
 #include <string.h>
 
+#include "autograd/anomaly.h"
 #include "autograd/node.h"
 #include "core/tensor.h"
 

@@ -2,7 +2,11 @@
  *
  * It runs the operator below, and when an input requires a gradient leaves a node on the results (op_node.c). Nothing here knows an operator.
  * Invariant: whatever can fail is done before an operator writes in place; afterwards only pointers are set. */
+#include "autograd/derivative.h"
+#include "autograd/inplace.h"
 #include "autograd/node.h"
+#include "autograd/op_node.h"
+#include "autograd/variable.h"
 #include "core/new.h"
 #include "core/tensor.h"
 #include "gen/uses/autograd/record.h"

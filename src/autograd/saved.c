@@ -1,6 +1,12 @@
 /* What a node keeps for its formula, and the checks when it is taken out again.
  * Invariant: between grd_saved_begin and the release of the node nobody else drops the tensors a run works with. */
+#include "autograd/derivative.h"
 #include "autograd/forward.h"
+#include "autograd/inplace.h"
+#include "autograd/pool.h"
+#include "autograd/saved.h"
+#include "autograd/spin.h"
+#include "autograd/variable.h"
 #include "base/text.h"
 #include "core/dtype.h"
 #include "core/new.h"

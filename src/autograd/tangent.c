@@ -3,12 +3,16 @@
 #include <pthread.h>
 
 #include "autograd/forward.h"
+#include "autograd/inplace.h"
+#include "autograd/tangent.h"
+#include "autograd/variable.h"
 #include "base/fork.h"
 #include "base/text.h"
 #include "core/given.h"
 #include "core/new.h"
 #include "core/shape.h"
 #include "core/tensor.h"
+#include "dispatch/op.h"
 #include "gen/uses/autograd/tangent.h"
 
 struct grd_dual_level {

@@ -1,6 +1,6 @@
 /* Operators defined at run time: making one from its schema, and the list of them beside the generated table.
  *
- * Lives here: the blocks and the list. Not here: reading a schema (schema_text.c), slots and calls (dispatch.c), gradients (autograd/define.c).
+ * Lives here: the blocks and the list. Not here: reading a schema (schema_text.c), slots and calls (dispatch.c), gradients (autograd/define_operator.c).
  * Invariants
  * - The list only grows and is read without a lock; whoever finds an operator may keep it.
  * - An operator of a transaction is not in the list: only its own thread finds it, until all of the transaction is kept. */

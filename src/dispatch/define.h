@@ -1,5 +1,5 @@
 /* Operators defined at run time: the same struct grd_op as those of the schema, in a block of their own.
- * Who defines them, with their gradients, is above: autograd/define.c. */
+ * Who defines them, with their gradients, is above: autograd/define_operator.c. */
 #ifndef GRD_DISPATCH_DEFINE_H
 #define GRD_DISPATCH_DEFINE_H
 

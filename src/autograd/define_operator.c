@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "autograd/derivative.h"
 #include "autograd/formula_tree.h"
 #include "autograd/node.h"
 #include "base/reader.h"

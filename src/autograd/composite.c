@@ -1,6 +1,6 @@
 /* The derivative of an operator whose specification is another one, a composite: where its accelerated formulas may not serve, e.g. since they would have to be differentiated, the
  * specification runs once more on the arguments, is recorded by its parts, and is differentiated in turn. */
-#include "gen/uses/autograd/parts.h"
+#include "gen/uses/autograd/composite.h"
 
 #include "autograd/derivative.h"
 #include "core/tensor.h"

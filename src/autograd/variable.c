@@ -3,8 +3,16 @@
  * kept gradient have a grd_meta.
  * Invariant: a leaf that requires a gradient and was made so by grd_set_requires_grad has a grd_meta, so that threads that share it
  * only read t->autograd. */
+#include "autograd/autocast.h"
 #include "autograd/autograd.h"
+#include "autograd/derivative.h"
 #include "autograd/forward.h"
+#include "autograd/gradient.h"
+#include "autograd/hooks.h"
+#include "autograd/inplace.h"
+#include "autograd/spin.h"
+#include "autograd/tangent.h"
+#include "autograd/variable.h"
 #include "base/text.h"
 #include "core/device.h"
 #include "core/given.h"
@@ -13,7 +21,7 @@
 #include "core/races.h"
 #include "core/shape.h"
 #include "core/tensor.h"
-#include "gen/uses/autograd/meta.h"
+#include "gen/uses/autograd/variable.h"
 
 #include <string.h>
 

@@ -14,12 +14,19 @@
  * Searched, too, are the histories that saved tensors own now: another thread may have replaced them since they were saved. One that replaces a history
  * in between makes the search be done again: of two threads that write into what the other saved, the later finds what the earlier left.
  * Not searched is the history of a tensor that nobody owns but the caller, or whose storage was never saved. */
+#include "autograd/custom.h"
+#include "autograd/gradient.h"
+#include "autograd/inplace.h"
+#include "autograd/op_node.h"
 #include "autograd/pass.h"
+#include "autograd/saved.h"
+#include "autograd/spin.h"
+#include "autograd/variable.h"
 #include "base/fork.h"
 #include "core/new.h"
 #include "core/shape.h"
 #include "core/tensor.h"
-#include "gen/uses/autograd/view.h"
+#include "gen/uses/autograd/inplace.h"
 
 #include <pthread.h>
 #include <string.h>

@@ -2,7 +2,9 @@
  *
  * A node with one reference is owned by what led to it, so the part of the graph that is visited is a tree. Its nodes wait in a list through
  * `next`: a chain of any length takes constant stack. */
+#include "autograd/hooks.h"
 #include "autograd/node.h"
+#include "autograd/variable.h"
 #include "core/given.h"
 #include "core/tensor.h"
 
