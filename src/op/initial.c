@@ -50,9 +50,10 @@ grd_tensor *op_hidden_truncated_normal(grd_tensor *self, double mean, double std
 
 grd_tensor *op_hidden_sparse_columns(grd_tensor *self, int64_t zeros)
 {
-    for (int64_t column = 0; !grd_pending() && column < grd_size(self, 1); column++) {
-        grd_tensor *rows = grd_narrow(grd_randperm(grd_size(self, 0)), 0, 0, zeros);
-        grd_index_fill_(grd_select(self, 1, column), 0, rows, grd_int(0));
+    grd_tensor *sparse = grd_clone(self);
+    for (int64_t column = 0; !grd_pending() && column < grd_size(sparse, 1); column++) {
+        grd_tensor *rows = grd_narrow(grd_randperm(grd_size(sparse, 0)), 0, 0, zeros);
+        grd_index_fill_(grd_select(sparse, 1, column), 0, rows, grd_int(0));
     }
-    return grd_pending() ? grd_failed : self;
+    return sparse;
 }

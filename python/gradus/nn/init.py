@@ -182,7 +182,7 @@ def sparse_(tensor, sparsity, std=0.01, generator=None):
         raise ValueError("Only tensors with 2 dimensions are supported")
     with gradus.no_grad():
         tensor.normal_(0, std, generator=generator)
-        return _C._sparse_columns_(tensor, math.ceil(sparsity * tensor.size(0)))
+        return tensor.copy_(_C._sparse_columns(tensor, math.ceil(sparsity * tensor.size(0))))
 
 
 def _make_deprecate(meth):
