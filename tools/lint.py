@@ -56,17 +56,23 @@ def check_extension():
                 yield f"{path.relative_to(ROOT)}:{number}: the extension may not include {match[1]}"
 
 
+# Floors whose files still include each other's headers in circles; nothing is added here.
+CIRCLES_TO_BREAK = ("src/autograd",)
+
+
 def check_circles():
-    """The files of the extension call down: their includes make no circle."""
-    folder = ROOT / "python" / "_C"
-    called = {path.stem: set() for path in folder.glob("*.c")}
-    for path in sources("python/_C"):
-        names = set(re.findall(r'#include "(\w+)\.h"', path.read_text()))
-        called.setdefault(path.stem, set()).update(names & called.keys() - {path.stem})
-    try:
-        graphlib.TopologicalSorter(called).prepare()
-    except graphlib.CycleError as error:
-        yield f"python/_C: files call each other in a circle: {', '.join(error.args[1])}"
+    """Inside a floor, and inside the extension, no two files include each other's headers, directly or in a longer circle. X.c and X.h count as one file."""
+    for folder in ["python/_C", *(f"src/{floor}" for floor in FLOORS)]:
+        included = {}
+        headers = {path.stem for path in (ROOT / folder).glob("*.h")}
+        for path in [*(ROOT / folder).glob("*.c"), *(ROOT / folder).glob("*.h")]:
+            names = set(re.findall(rf'#include "(?:{Path(folder).name}/)?(\w+)\.h"', path.read_text()))
+            included.setdefault(path.stem, set()).update(names & headers - {path.stem})
+        try:
+            graphlib.TopologicalSorter(included).prepare()
+        except graphlib.CycleError as error:
+            if folder not in CIRCLES_TO_BREAK:
+                yield f"{folder}: files include each other in a circle: {', '.join(error.args[1])}"
 
 
 def check_floors():

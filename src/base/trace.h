@@ -1,4 +1,4 @@
-/* For GRADUS_DEBUG=lifetimes: which scopes are open, and what a thread is doing when a tensor dies. In other modes nothing here is called.
+/* For GRADUS_DEBUG=lifetimes: which scopes are open, and what a thread is doing when an object dies. In other modes nothing here is called.
  * An open scope is an object in the pool, at the scope's mark, so it is dropped however the scope ends. */
 #ifndef GRD_BASE_TRACE_H
 #define GRD_BASE_TRACE_H
