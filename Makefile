@@ -16,7 +16,7 @@ export CCACHE_BASEDIR := $(CURDIR)
 export CCACHE_NOHASHDIR := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-all test-skipped test-dev test-tsan test-levels test-builtin test-aarch64 test-package-asan test-package-debug test-package-tsan mutate wheel dev release tsan lint format fuzz accuracy bench coverage docs show golden install clean
+.PHONY: help demo test test-all test-skipped test-dev test-tsan test-levels test-builtin test-aarch64 test-package-asan test-package-debug test-package-tsan mutate wheel dev release tsan lint format fuzz accuracy bench coverage docs show where golden install clean
 
 help: ## what each target does
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -127,6 +127,9 @@ docs: release $(VENV)/docs ## the documentation as web pages that need no server
 
 show: ## everything generated for one operator: make show OP=tanh
 	@$(PYTHON) -m codegen --show $(OP)
+
+where: ## path:line of every part of an operator: make where OP=tanh
+	@$(PYTHON) tools/where.py $(OP)
 
 golden: ## accept the generator's present output as its snapshots
 	$(PYTHON) -m codegen.snapshots --write

@@ -1,0 +1,185 @@
+"""Where C names are defined: the functions, macros and kernels of the tree, found by how clang-format lays them out, without a compiler.
+
+Generated files count where build/release has them.
+"""
+import re
+from dataclasses import dataclass
+from functools import cache, cached_property
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+GENERATED = "build/release/gen"
+# A definition begins in the first column. A kernel with GRD_TYPED or GRD_AT_LEVEL around its name has the dtype and the instruction-set level appended.
+FUNCTION = re.compile(r"^(?:[A-Za-z_][\w \t*()]*?[ *])?(\w+)\(([^;{}=]*)\)\s*\{", re.M)
+MACRO = re.compile(r"^#define (\w+)\(.*(?:\\\n.*)*", re.M)
+VARIABLE = re.compile(r"^(?:static )?const struct \w+ (\w+)(?:\[\w*\])* =(?= \{)", re.M)
+KERNEL = re.compile(r"^(?!extern)\w.*?\bGRD_(?:TYPED|AT_LEVEL)\((\w+)\)[^{;]*?(?= \{|\n\{)", re.M)
+NO_CODE = re.compile(r"/\*.*?\*/|__attribute__\(\(.*?\)\)", re.S)
+# What every operator may call: its kernels are others.
+SHARED_KERNELS = ("src/kernel/table.h", "src/kernel/map.h", "src/kernel/map.c", "src/kernel/bytes.h")
+SHARED_FUNCTIONS = ("grd_plan_", "grd_copy_", "grd_op_", "op_")
+
+
+@dataclass(frozen=True)
+class Place:
+    """A line of a file that contains `name`. The path is relative to the root."""
+    path: str
+    line: int
+    name: str
+    note: str = ""
+
+
+@dataclass(frozen=True)
+class Definition:
+    """`body` is the text between the name and the end. A local definition is seen by its own file alone."""
+    path: str
+    line: int
+    name: str
+    body: str
+    is_local: bool = False
+
+    @cached_property
+    def words(self):
+        return list(dict.fromkeys(re.findall(r"\w+", self.body)))
+
+    def place(self, note=""):
+        return Place(self.path, self.line, self.name, note)
+
+
+def line_of(text, position):
+    return text.count("\n", 0, position) + 1
+
+
+def without_comments(text):
+    """The text with comments and attributes blanked, and every line kept."""
+    return NO_CODE.sub(lambda found: re.sub(r"[^\n]", " ", found[0]), text)
+
+
+def body(code, start):
+    """The text of a definition from `start`: to the end of the line if that closes it, otherwise to the first brace in the first column."""
+    line = code[start:code.find("\n", start)]
+    return line if re.search(r"\};?$", line) else code[start:code.find("\n}", start)]
+
+
+def definitions(path, text):
+    code = without_comments(text)
+    for pattern in (FUNCTION, MACRO, VARIABLE, KERNEL):
+        for match in pattern.finditer(code):
+            is_local = path.endswith(".c") and pattern in (FUNCTION, VARIABLE) and re.match("static|[A-Z]", match[0]) is not None
+            yield Definition(path, line_of(code, match.start(1)), match[1], match[0].partition(")")[2] if pattern is MACRO else body(code, match.end()), is_local)
+
+
+class Sources:
+    """The files below a root."""
+
+    def __init__(self, root=ROOT):
+        self.root = root
+
+    def paths(self, *patterns):
+        return [str(path.relative_to(self.root)) for pattern in patterns for path in sorted(self.root.glob(pattern))]
+
+    @cache
+    def text(self, path):
+        """The text of a file; "" where there is none."""
+        return (self.root / path).read_text() if (self.root / path).exists() else ""
+
+    @cache
+    def lines(self, path):
+        return self.text(path).splitlines()
+
+    @cache
+    def first_lines(self, path):
+        """{word: the first line of the file that has it}"""
+        found = {}
+        for number, line in enumerate(self.lines(path), 1):
+            for word in re.findall(r"\w+", line):
+                found.setdefault(word, number)
+        return found
+
+    def mention(self, path, word, note):
+        """The first line of the file that has the word, if any has."""
+        line = self.first_lines(path).get(word)
+        return [Place(path, line, word, note)] if line else []
+
+    @cached_property
+    def defined(self):
+        """{name: its definitions}, those of hand-written files first."""
+        found = {}
+        for path in self.paths("src/**/*.[ch]", f"{GENERATED}/*.[ch]"):
+            for one in definitions(path, self.text(path)):
+                found.setdefault(one.name, []).append(one)
+        return found
+
+    def definitions_of(self, name, folder="src/", path=None):
+        """The definitions of a name below a folder that code in `path` sees: its own, if it has any."""
+        found = [d for d in self.defined.get(name, []) if d.path.startswith(folder)]
+        return [d for d in found if d.path == path] or [d for d in found if not d.is_local]
+
+    def generated(self, *names):
+        return [d.place("generated") for name in names for d in self.defined.get(name, []) if d.path.startswith(GENERATED)]
+
+    def reached(self, starts):
+        """The given functions of src/op, and all those of src/op that they call or pass on as pointers, but SHARED_FUNCTIONS."""
+        found, left = {}, list(starts)
+        while left:
+            one = left.pop(0)
+            if (one.path, one.line) not in found:
+                found[one.path, one.line] = one
+                left += [d for word in one.words for d in self.definitions_of(word, "src/op/", one.path) if d.path == one.path or not word.startswith(SHARED_FUNCTIONS)]
+        return list(found.values())
+
+    # ---- Kernels -------------------------------------------------------------------------------------------------------------------
+
+    @cached_property
+    def tables(self):
+        """{member of struct grd_kernel_table: the struct of kernels, or the kernel, that it leads to}"""
+        text = self.text("src/kernel/table.h").partition("struct grd_kernel_table {")[2].partition("\n};")[0]
+        return {name: f"grd_{name}" for name in re.findall(r"\*(\w+)\[", text)} | {name: row for row, name in re.findall(r"const struct (\w+) \*(\w+)", text)}
+
+    @cached_property
+    def members(self):
+        """{struct of kernels: [(member, the function that it is)]}, e.g. grd_order_row: rank, sort, … Where a macro makes the function, its line in the struct."""
+        found = {}
+        for one in (d for ds in self.defined.values() for d in ds if d.path.startswith("src/kernel/cpu/") and d.body.startswith(" {")):
+            for match in re.finditer(r"\.(\w+) =([^.]*)", one.body):
+                functions = [d for word in re.findall(r"[a-z]\w+", match[2]) for d in self.definitions_of(word, "src/kernel/cpu/", one.path)]
+                if not functions and re.search(r"\b[a-z]\w*\b(?!\()", match[2]):
+                    functions = [Definition(one.path, one.line + one.body.count("\n", 0, match.start()), match[1], "")]
+                found.setdefault(one.name, []).extend((match[1], d) for d in functions)
+        return found
+
+    def kernels_of(self, functions):
+        """The kernels that functions take from the kernel table, by the members that they read, and those of src/kernel that they call by name."""
+        text, found = "\n".join(one.body for one in functions), []
+        read = set(re.findall(r"(?:->|\.)(\w+)", text))
+        for table in dict.fromkeys(re.findall(r"grd_kernels->(\w+)", text)):
+            row = self.tables.get(table)
+            found += [d.place(f"{table}->{member}") for member, d in self.members.get(row, []) if member in read] or [d.place(table) for d in self.definitions_of(row, "src/kernel/cpu/")]
+        called = [d for word in dict.fromkeys(re.findall(r"\bgrd_\w+(?=[(,)])", text)) for d in self.definitions_of(word, "src/kernel/")]
+        return found + [d.place() for d in called if d.path not in SHARED_KERNELS and "/cpu/" not in d.path]
+
+    @cache
+    def included(self, path):
+        """The file, and what it includes of src/kernel and src/base, directly or not."""
+        found, left = [], [path]
+        while left:
+            if (path := left.pop()) not in found:
+                found.append(path)
+                left += [f"src/{name}" for name in re.findall(r'#include "((?:kernel|base)/[^"]+)"', self.text(path))]
+        return found
+
+    def bodies(self, text, file):
+        """The functions that the text of a kernel in `file` names, and for a _Generic macro those that it chooses between."""
+        found = []
+        for word in dict.fromkeys(re.findall(r"\w+", text)):
+            for one in (d for d in self.defined.get(word, []) if d.path in self.included(file)):
+                chosen = [d for w in one.words for d in self.defined.get(w, []) if d.path in self.included(file) and w != word] if one.body.lstrip().startswith("_Generic") else []
+                found += [one.place(), *(d.place() for d in chosen)]
+        return found
+
+    def reduction(self, word):
+        """The kernels of a pass of a reduction, or of its end: [GRD_REDUCE_SUM] = {sum_lines, …} in struct grd_reduce_row."""
+        for row in self.defined.get("grd_reduce_row", []):
+            for match in re.finditer(rf"\[{word}\] = (.*?)(?=,\n|\n *\}})", row.body, re.S):
+                yield Place(row.path, row.line + row.body.count("\n", 0, match.start()), word, match[1])
+                yield from (d.place() for name in re.findall(r"\w+", match[1]) for d in self.defined.get(name, []) if d.path == row.path)
