@@ -1,4 +1,5 @@
-"""The formula of an operator for batch tensors: a function of the physical tensors, each with the batch in front; other arguments are those of the call."""
+"""Generates the function that runs an operator on batch tensors by the formula of its entry. The function takes the physical tensors, whose dimension 0 is the batch, and the
+other arguments of the call."""
 from codegen import ctype
 from codegen.formula import Lowering
 from codegen.schema import BATCH_RULES
@@ -6,12 +7,12 @@ from codegen.template import function
 
 
 def batch_rule(operator):
-    """The name in enum grd_batch_rule; "" for a composite without one."""
+    """The rule, in lower case, as in enum grd_batch_rule; "" for a composite without a rule."""
     return operator.batch if operator.batch in BATCH_RULES else "formula" if operator.batch else ""
 
 
 def formula(operator, operators):
-    """The function, or "" where the rule is another."""
+    """The function; "" if the rule is not a formula."""
     if batch_rule(operator) != "formula":
         return ""
     lowering = Lowering(operator, operators, "batch")

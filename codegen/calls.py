@@ -1,7 +1,8 @@
-"""How operators are called. What a call does depends on the C types of the arguments alone, so operators of one shape share their functions.
+"""The functions that call operators. They depend on the C types of the arguments alone, so operators with the same types, a shape, share them.
 
-A shape is named by letters: o_tts is a tensor that may be written (o), of two tensors and a scalar. A shape has a header of its own, gen/calls/o_tts.h, with the type of the kernel; unbox_…, which calls a kernel with generic values, and boxed_…, which calls an operator with them; call_…, which checks, dispatches and
-leaves; and, where operators write a tensor, write_… and out_… around that.
+A shape is named by letters: o_tts returns a tensor that may be written (o) and takes two tensors and a scalar. Each shape has a header, gen/calls/o_tts.h, with
+the type of the kernel; unbox_…, which calls a kernel with generic values; boxed_…, which calls an operator with them; call_…, which checks the arguments, dispatches and
+leaves; and, for operators that write a tensor, write_… and out_…, which check that tensor and then call call_….
 """
 from dataclasses import replace
 
@@ -20,7 +21,7 @@ UNBOX = """
     }
 """
 
-# Of a call without a typed kernel: apart, so that the way of the others is short.
+# The call of an operator that has no typed kernel. It is not inlined, which keeps the path of all other calls short.
 BOXED = """
     GRD_APART ${result}boxed_$shape($parameters)
     {
@@ -41,7 +42,8 @@ CALL = """
 
 
 def shape(operator):
-    """The name: a letter for what is returned (o, c: a tensor that `out` may be; c: composites, whose parts count what they write), and a letter for each argument."""
+    """The name of the operator's shape: a letter for the result (o and c: a tensor that may be `out`; c: of a composite, whose parts bump the
+    version), and a letter for each argument."""
     if operator.has_out:
         result = "o" if counts_writes(operator) else "c"
     else:
@@ -65,8 +67,8 @@ def counts_writes(operator):
 
 
 def valid(arguments):
-    """Tests for what an argument's C type can hold but its kind cannot: NULL for a tensor or a word, a length without a list, a number that is no dtype
-    or was given for a device."""
+    """The tests that refuse what the C type of an argument allows and its kind does not: NULL for a tensor or a string, a length without data, a number that is no
+    dtype or that stands for a device."""
     tests = []
     for a in arguments:
         if a.list:
@@ -92,7 +94,8 @@ def set_value(place, argument):
 
 
 def parameters(operator, arguments, *more):
-    """Numbers come by pointer, so that they are copied once, for the kernel. What the kernel takes first comes late: callers have the arguments in place."""
+    """The parameters of a shape's function. Numbers are passed by pointer, so that only the kernel's call copies them. `out` comes after the arguments, which the caller has in
+    the right registers already."""
     words = [f"const grd_scalar *{a.name}" if ctype.is_scalar(a) else ctype.parameter(a) for a in arguments]
     words += ["grd_tensor *out"] * operator.has_out + ["grd_tensor **ret_results"] * (len(operator.results) > 1)
     return ", ".join([*words, *more, "const struct grd_op *op"])
@@ -161,13 +164,13 @@ def call_function(operator, name, arguments):
 
 
 def write_function(operator, name, arguments):
-    """The call of the forms that write a tensor."""
+    """The call of the in-place and out forms."""
     return function(f"GRD_APART grd_tensor *write_{name}({parameters(operator, arguments)})",
                     f"return grd_check_writable(op, out) ? call_{name}({passed(operator, arguments)}) : grd_failed;")
 
 
 def out_function(operator, name, arguments):
-    """The call of the out form where the dtype of out= follows a rule."""
+    """The call of the out form of operators with a rule for the dtype of out=."""
     tensors = ", ".join(a.name for a in arguments if a.is_tensor and not a.list)
     given = next((a.name for a in arguments if a.kind == "dtype"), "GRD_DTYPE_NONE")
     return function(f"static inline grd_tensor *out_{name}({parameters(operator, arguments)})",
@@ -184,7 +187,7 @@ def has_out_rule(operator):
 
 
 def functions(users):
-    """The functions of a shape, for the operators that have it."""
+    """The functions of the shape that these operators have."""
     operator, name = users[0], shape(users[0])
     arguments = [replace(a, name=f"{letter(a).lower()}{i}") for i, a in enumerate(operator.args)]
     parts = [unbox_function(operator, name, arguments), boxed_function(operator, name, arguments), call_function(operator, name, arguments)]
@@ -200,7 +203,7 @@ def header_path(operator):
 
 
 def files(operators):
-    """A header for each shape: so an operator of a new one builds its own family again."""
+    """{path: text} of a header for each shape. An operator with a new shape adds a header, and only its own family is compiled again."""
     shapes = {}
     for operator in (o for o in operators.values() if o.is_operator):
         shapes.setdefault(header_path(operator), []).append(operator)

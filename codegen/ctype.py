@@ -26,12 +26,12 @@ def of(argument):
 
 
 def of_type(name):
-    """The same of a type of formulas."""
+    """(C type, grd_value member, grd_kind) of a type in the formula language."""
     return LISTS["int"] if name == "dims" else LISTS["Tensor"] if name == "Tensor[]" else SCALARS[name]
 
 
 def option_mark(argument):
-    """What stands in an options struct for an option that is not given; None where zero bits do. See Note [Plain options]."""
+    """The value in an options struct that marks an option as not given; None if zero bits mark it. See Note [Plain options]."""
     if is_scalar(argument):
         return "GRD_NO_NUMBER"
     if argument.list:
@@ -42,7 +42,7 @@ def option_mark(argument):
 
 
 def option_default(argument):
-    """The default that a C++ member has; {} is absent."""
+    """The default value of an option's member in C++; {} marks an absent argument."""
     if argument.list:
         return "{}"
     if argument.default is None:
@@ -55,12 +55,12 @@ def parameter(argument):
 
 
 def public(type_name):
-    """The type as public prototypes have it: a list is a view, in C++ too."""
+    """The type in public prototypes, which take a list as a view so that C and C++ pass it in the same way."""
     return {"grd_dims ": "grd_dims_view ", "grd_tensors ": "grd_tensors_view "}.get(type_name, type_name)
 
 
 def number(value):
-    """A Python number as a grd_scalar."""
+    """The C call that makes a grd_scalar of a Python number."""
     if isinstance(value, bool):
         return f"grd_bool({str(value).lower()})"
     if isinstance(value, int):
@@ -78,29 +78,35 @@ def literal(value):
     return str(value)
 
 
-def default(argument):
-    """The C expression of a default value, in the type implementations take."""
-    value, ctype = argument.default, of(argument)[0]
-    if value is None:
-        return "NULL" if ctype.endswith("*") else f"({ctype.strip()}){{0}}" if argument.kind != "dtype" else "GRD_DTYPE_NONE"
+def typed_default(argument, of_list, of_number):
+    """The default value of an argument in C: of_list([…]) for a list, for which a single number may stand, of_number(…) for a grd_scalar, or a
+    literal."""
+    value = argument.default
     if argument.list:
-        return dims(value) if isinstance(value, list) else dims([value])
-    if argument.kind == "Scalar" or ctype == "grd_scalar ":
-        return number(value)
-    return literal(value)
+        return of_list(value if isinstance(value, list) else [value])
+    return of_number(value) if is_scalar(argument) else literal(value)
+
+
+def default(argument):
+    """The C expression of a default value, in the type that implementations take."""
+    ctype = of(argument)[0]
+    if argument.default is None:
+        return "NULL" if ctype.endswith("*") else f"({ctype.strip()}){{0}}" if argument.kind != "dtype" else "GRD_DTYPE_NONE"
+    return typed_default(argument, dims, number)
 
 
 def static_default(argument):
-    """Like default, but a constant expression: functions are not allowed in a static initialiser."""
-    value = argument.default
-    if argument.list:
-        values = value if isinstance(value, list) else [value]
-        return f"{{{len(values)}, (const int64_t[]){{{', '.join(map(str, values)) or '0'}}}}}"
-    return static_number(value) if is_scalar(argument) else literal(value)
+    """The default value as a constant expression, because a static initialiser may not call functions."""
+    return typed_default(argument, static_dims, static_number)
+
+
+def static_dims(values):
+    """The initialiser of a grd_dims."""
+    return f"{{{len(values)}, (const int64_t[]){{{', '.join(map(str, values)) or '0'}}}}}"
 
 
 def static_number(value):
-    """A Python number as the initialiser of a grd_scalar."""
+    """The initialiser of a grd_scalar for a Python number."""
     if isinstance(value, complex):
         return f"{{.kind = GRD_SCALAR_COMPLEX, .v.c = {{{value.real}, {value.imag}}}}}"
     if isinstance(value, float):
@@ -122,7 +128,8 @@ def has_number_default(argument):
 
 
 def from_option(argument):
-    """The C expression that reads an option. A number that may be marked as not given, or as a plain one, goes on as it is: calls.py reads it."""
+    """The C expression that reads an option. A grd_scalar is passed on with its mark, because the functions of calls.py replace a marked one by the
+    default."""
     field = f"options->{argument.name}"
     if is_scalar(argument):
         return f"&{field}"

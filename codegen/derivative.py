@@ -1,4 +1,4 @@
-"""The derivative of an operator: the function that computes its formulas, and the table that says what to save for them."""
+"""Generates the derivative of an operator: the function that computes its formulas, and the table of the values to save for them."""
 import ast
 import json
 import re
@@ -52,7 +52,7 @@ FACTS = {"SHAPE": ("grd_dims ", "dims"), "STRIDES": ("grd_dims ", "dims"), "OFFS
 
 
 def gradients(operator):
-    """{name in a formula: its type} of the gradients of the results."""
+    """{name: type} of the gradients of the results, as formulas name them."""
     if operator.returns_list:
         return {"grads": "Tensor[]"}
     if len(operator.results) > 1:
@@ -61,7 +61,7 @@ def gradients(operator):
 
 
 def declarations(operator, saves, read, used):
-    """The variables of the formulas, those of one type together: what they read of `saves`."""
+    """The declarations, grouped by type, of the gradients and the saved values that the formulas read."""
     found = {}
     if operator.returns_list and "grads" in used:
         found["grd_tensors "] = ["grads = {b->ngrads, b->grads}"]
@@ -105,7 +105,7 @@ def save_row(operator, save, users):
 
 
 def node_names(operator):
-    """The names that the node has: always, where an argument is given, after a call in place."""
+    """The names of the node: its usual one, and those where an argument is given or the call is in place."""
     camel = "".join(part.capitalize() for part in operator.name.split("_"))
     facts = {"node_name": json.dumps(operator.nodes.get("", f"{camel}Backward0"))}
     for where, name in operator.nodes.items():
@@ -117,7 +117,7 @@ def node_names(operator):
 
 
 def carrying_results(operator, used):
-    """Bit set of the results that carry gradients: those whose gradient a formula reads; all, where none reads any."""
+    """Bit set of the results that carry gradients: those whose gradient a formula reads, or all results if no formula reads any."""
     bits = sum(1 << i for i, name in enumerate(operator.results) if f"grad_{name}" in used or (i == 0 and used & {"grad", "grads"}))
     return bits or (1 << len(operator.results)) - 1
 
@@ -216,7 +216,7 @@ class Formulas:
 
 
 def forward(operator, operators):
-    """The function of the forward formulas; '' where a word says the rule."""
+    """The function that computes the forward formulas; '' if `jvp` is one of the rules of FORWARD."""
     if not isinstance(operator.jvp, dict):
         return ""
     places, statements, words = [a.name for a in operator.args], "", set()
@@ -249,7 +249,7 @@ def of_specification(operator, operators):
 
 
 def derivative(operator, operators):
-    """The functions of the derivative and their table; '' where there is none."""
+    """The functions of the derivative and their table; '' if the operator has none."""
     if not operator.grads:
         return ""
     if operator.underived:

@@ -1,4 +1,4 @@
-"""From operators to C: everything about one operator stands together in gen/<family>.c, so that it can be read, and shown, as a whole."""
+"""Generates C from operators. Everything about one operator is in one place of gen/<family>.c, where it can be read from top to bottom."""
 import json
 import re
 
@@ -67,7 +67,7 @@ FUNCTION_TABLE = """
 
 
 def elementwise(operator, operators):
-    """Its struct grd_elementwise."""
+    """The operator's struct grd_elementwise."""
     facts = {"inputs": operator.inputs, "rule": f"GRD_TYPE_{operator.rule.upper()}", "kernel": kernels.index(operator)}
     facts |= {flag: "true" for flag in ("mask", "divides", "commutes") if getattr(operator, flag)}
     facts |= {"gradient": "true"} if operator.kernel == "gradient" else {}
@@ -110,7 +110,7 @@ def formula_implementation(operator, operators):
 
 
 def apart(operator, body):
-    """The function with this body; what comes after an early end is another one."""
+    """The function with this body. Statements after an early return become a second function that is not inlined."""
     head, _, rest = body.rpartition(APART)
     if not head:
         return function(implementation_prototype(operator), body)
@@ -121,7 +121,7 @@ def apart(operator, body):
 
 
 def implementation(operator, operators):
-    """The function that implements an operator, where the schema says all of it; '' where it is written by hand."""
+    """The function op_<name> if the schema determines it; '' if it is written by hand."""
     if operator.kernel:
         return elementwise_implementation(operator)
     if operator.formula or operator.through:
@@ -135,7 +135,7 @@ def implementation(operator, operators):
 
 
 def operator_text(operator, operators, tables):
-    """Everything generated for one operator, in reading order. `tables`: the argument tables that stand above (entries.py)."""
+    """Everything generated for one operator, in reading order. `tables` has the argument tables that the file defines already (entries.py)."""
     head = f"/* ---- {operator.schema} ({operator.file}:{operator.line}) */\n" if operator.kernel != "gradient" else ""
     facts = head + (elementwise(operator, operators) if operator.kernel else "")
     if not operator.is_operator:
@@ -153,7 +153,7 @@ def family_file(family, members, operators):
 
 
 def view_calls(operators):
-    """op_<name> of the views that are planned."""
+    """The file with op_<name> of each view that has a plan."""
     views = [o for o in operators.values() if o.planned_view]
     declared = headers.include(sorted({f"gen/impl/{headers.family_name(o.file)}.h" for o in views}))
     written = [plans.written_plan(o) for o in operators.values() if o.run == "view_backward"]
@@ -161,14 +161,14 @@ def view_calls(operators):
 
 
 def table_file(operators):
-    """The operators of the schema, in its order."""
+    """The table of all operators, in the order of the schema."""
     names = [f"grd_operator_{o.c_name}" for o in operators.values() if o.is_operator]
     declared, rows = wrap(names, "extern struct grd_op ", ";"), wrap((f"&{name}" for name in names), indent="")
     return BANNER.format("schema") + fill(TABLE, declared=declared, rows=rows, count=len(names))
 
 
 def function_table(operators):
-    """The functions of numbers and sizes that derivatives call, for formulas that are read at run time."""
+    """The table of the functions of numbers and sizes that derivatives call. Formulas that are read at run time find functions in it."""
     calls, rows = "", []
     for name in sorted(functions_called(f for o in operators.values() for f in [*(o.grads or {}).values(), *o.where.values()]) - set(operators)):
         types, result = FUNCTIONS[name]

@@ -1,4 +1,4 @@
-"""Generates what an operator is at run time: its struct grd_op, and the public functions, which read options and call the functions of its shape (calls.py)."""
+"""Generates the struct grd_op of an operator and its public functions, which read the options and call the functions of its shape (calls.py)."""
 import json
 
 from codegen import batch, ctype
@@ -23,7 +23,7 @@ NUMBER = """
 
 
 def batch_role(operator, argument):
-    """enum grd_batch_role, by the argument's name and kind."""
+    """The enumerator of enum grd_batch_role, without its prefix, that follows from the argument's name and kind; None if the argument has no role."""
     name, kind = argument.name, argument.kind + "[]" * argument.list
     if operator.batch == "loop":
         return "OFFSET" if name == "storage_offset" else None
@@ -47,7 +47,8 @@ def argument_row(operator, argument):
 
 
 def argument_table(operator, tables):
-    """The table of the arguments, and its name. Operators with the same arguments share it: `tables` knows the first of them."""
+    """The definition of the table of arguments, and its name. Operators of a file with the same arguments share one table: `tables` maps rows to the
+    name of their table."""
     rows = tuple(argument_row(operator, a) for a in operator.args)
     if not rows:
         return "", "NULL"
@@ -57,7 +58,7 @@ def argument_table(operator, tables):
 
 
 def out_rule(operator):
-    """The rule that the dtype of an out= follows, and what the errors say."""
+    """The struct grd_out_rule: the rule for the dtype of out=, and the texts of its errors."""
     texts = ", ".join(json.dumps(text) for text in operator.out["texts"])
     return f"&(const struct grd_out_rule){{GRD_OUT_{operator.out['dtype'].upper()}, .texts = {{{texts}}}}}"
 

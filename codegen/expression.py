@@ -1,4 +1,4 @@
-"""Expressions: what an operator does to an element, in one line of Python's syntax over the names of its tensors and numbers.
+"""Expressions: one line in Python's syntax that computes an element of the result from the elements of the tensors and the numbers of an operator.
 
     expr = "self * sigmoid(self)"
 
@@ -19,7 +19,7 @@ PARTS = (ast.BinOp, ast.UnaryOp, ast.IfExp, ast.Compare, ast.BoolOp, ast.Call)
 
 
 class NotAnExpression(Exception):
-    """Something in a formula is not computed an element at a time."""
+    """Raised for a formula with a part that is not computed element by element."""
 
 
 def parse(text):
@@ -51,7 +51,7 @@ class Replacement(ast.NodeTransformer):
 
 
 def replaced(node, values):
-    """A copy of the expression with others in the place of parts: {text of a part: expression}."""
+    """A copy of the expression with parts replaced. `values` maps the text of a part to an expression."""
     return Replacement(values).visit(parse(ast.unparse(node)))
 
 
@@ -59,7 +59,7 @@ def replaced(node, values):
 
 
 def kernel_of(name, operators):
-    """The operator that computes what one of this name does to an element: itself, or its kernel, which has the name with an underscore; None: neither."""
+    """The operator of this name if it has a kernel or an expression, otherwise that with an underscore before its name, or None."""
     return next((o for o in (operators.get(name), operators.get("_" + name)) if o and (o.kernel or o.expr)), None)
 
 
@@ -70,7 +70,7 @@ def bound(operator, call):
 
 
 class Elements(ast.NodeTransformer):
-    """Puts the expressions of operators in the place of their calls."""
+    """Replaces calls of operators by their expressions."""
 
     def __init__(self, operators, is_left):
         self.operators, self.is_left = operators, is_left

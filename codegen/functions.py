@@ -1,4 +1,4 @@
-"""The functions of the library that formulas may call besides operators: they are read where they are declared, so that a name is typed once."""
+"""The functions of the library that formulas may call besides operators, with their types. They are read from the headers that declare them."""
 import ast
 import re
 from pathlib import Path
@@ -14,12 +14,12 @@ TYPES = {"grd_tensor *": "Tensor", "grd_tensors": "Tensor[]", "grd_dims": "dims"
 
 
 def type_of(declared):
-    """The type of 'const grd_tensor *t' or, of a result, 'grd_tensor *'; None: formulas have no such type."""
+    """The formula type of a C declaration such as 'const grd_tensor *t' or 'grd_tensor *'; None if formulas have no such type."""
     return TYPES.get(re.sub(r"\bconst |(?<=\*)\w+$|(?<=\w) \w+$", "", declared.strip()).strip())
 
 
 def read():
-    """{name: (the types of the arguments, the type of the value)} of what formulas can call."""
+    """{name: (types of the arguments, type of the result)} of the functions whose types formulas have."""
     found = {}
     for header in HEADERS:
         for result, name, parameters in PROTOTYPE.findall((ROOT / header).read_text()):
@@ -30,7 +30,7 @@ def read():
 
 
 def called(formulas):
-    """The names of those that formulas call."""
+    """The names of the functions that formulas call."""
     nodes = (node for formula in formulas for node in ast.walk(ast.parse(formula.strip())))
     return {node.func.id for node in nodes if isinstance(node, ast.Call) and isinstance(node.func, ast.Name)} & FUNCTIONS.keys()
 

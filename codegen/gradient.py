@@ -1,4 +1,4 @@
-"""Gradients of expressions: the formula that follows from an operator's `expr`, where the entry says none, and the kernels that compute gradients in one loop.
+"""Derives gradients: the formula of an operator that has `expr` and no `grad`, and the kernels that compute gradients in one loop.
 
 The gradient of a holomorphic expression is grad times the conjugate of its slope. That of an operator it calls is what its entry says of its gradient, with 1 for grad. It is
 a formula like those that are written, so both are read here in turn: a gradient of one tensor that is an expression of grad, of what was saved and of numbers gets a kernel,
@@ -9,7 +9,7 @@ import ast
 from codegen import ctype
 from codegen.expression import PARTS, SYMBOLS, NotAnExpression, bound, elements, names, parse, printed, replaced
 
-DERIVED = "derived"  # the gradients of an entry that does not say them, until they are derived
+DERIVED = "derived"  # stands for the gradients of an entry without `grad` until they are derived
 
 
 # ---- Arithmetic that simplifies ----------------------------------------------------------------------------------------------------
@@ -24,7 +24,7 @@ def same(a, b):
 
 
 def split(node):
-    """A number and what it multiplies, None for nothing: -2 * x is (-2, x)."""
+    """The number and the expression that a product consists of: -2 * x is (-2, x). The expression is None for a number alone."""
     match node:
         case ast.Constant(value=value):
             return value, None
@@ -85,7 +85,7 @@ class Simplified(ast.NodeTransformer):
 
 
 def read(node, operators):
-    """The expression of a formula that is derived: operators that say their gradients are not looked into, but for those with a symbol."""
+    """The expression of a formula, ready to be differentiated. Calls of operators with gradients of their own stay, except those with a symbol."""
     return Simplified().visit(elements(node, operators, lambda callee, named: named.grads and not named.symbol))
 
 
@@ -126,7 +126,7 @@ def slope(node, by, operators):
 
 
 class Formula(ast.NodeTransformer):
-    """An expression as a formula: choices and comparisons of tensors are calls of the operators that have their symbols."""
+    """Turns an expression into a formula: choices between tensors, and comparisons of them, become calls of the operators with these symbols."""
 
     def __init__(self, operator, operators):
         self.symbols = {o.symbol: o.name for o in operators.values() if o.symbol}
@@ -169,7 +169,7 @@ def formula_of(node, operator, argument, operators):
 
 
 def by_case(node, operators, function):
-    """The function of an expression; where a formula chooses between several by what is no element, of each of them."""
+    """function(node). If the formula chooses between expressions by an argument that is not a tensor, the function is applied to each side."""
     if isinstance(node, ast.IfExp):
         try:
             elements(node.test, operators)
@@ -191,7 +191,7 @@ def name_calls(node, taken):
 
 
 def gradients(operator, operators):
-    """{argument: formula}: what the entry says, or what follows from its expression, or from the value of what it runs."""
+    """{argument: formula}: the formulas of the entry, or those derived from `expr` or from the last line of `through`."""
     if operator.grads == DERIVED:
         node, operator.grads = parse(operator.expr or operator.through.strip().splitlines()[-1]), {}
         for name in [a.name for a in operator.args if a.is_tensor]:
@@ -207,7 +207,7 @@ def gradients(operator, operators):
 
 
 def whole_formula(operator, argument, operators):
-    """The formula of a gradient, with what `where` says in the place of its names."""
+    """The formula of a gradient, with the names of `where` replaced by their formulas."""
     formula = parse(gradients(operator, operators)[argument])
     return replaced(formula, {name: parse(part) for name, part in operator.where.items()})
 
@@ -216,8 +216,8 @@ def whole_formula(operator, argument, operators):
 
 
 def kernel(node, operator, operators):
-    """The call of the kernel that computes a gradient: an operator without an entry, which is added. None where formulas are as good: what they call is no expression, or one
-    loop, or two of which one calls a function."""
+    """The call of the kernel that computes a gradient, which is added to `operators`. None if a kernel saves nothing: the formula is no expression, or it is
+    one loop, or two loops of which one calls a function."""
     try:
         whole = elements(node, operators)
     except NotAnExpression:
@@ -244,7 +244,7 @@ def kernel(node, operator, operators):
 
 
 def fuse(operator, operators):
-    """Says in `fused` which kernels compute the gradient of an operator of one tensor, by the call of one, or a choice of several."""
+    """Sets `fused` of an operator of one tensor to the call of the kernel that computes its gradient, or to a choice between such calls."""
     tensors = [a.name for a in operator.args if a.is_tensor]
     if not operator.grads or len(tensors) > 1:
         return
@@ -257,7 +257,7 @@ def fuse(operator, operators):
 
 
 def derive(operators):
-    """Derives the gradients that are not written, and adds the kernels of gradients."""
+    """Derives the missing gradients, then adds the kernels of gradients."""
     for operator in list(operators.values()):
         gradients(operator, operators)
     for operator in list(operators.values()):

@@ -72,8 +72,8 @@ def public_functions(operator):
 
 
 def option_marks(operator):
-    """The members of an options struct that stand for options not given. The last member is named in any case: so an option without a name is a
-    member too many."""
+    """The initialisers that mark each option as not given. The last member is always initialised, so that an option given without its name is an error: there is no
+    member left for it."""
     marks = {a.name: ctype.option_mark(a) for a in options(operator)}
     last = options(operator)[-1]
     marks[last.name] = marks[last.name] or ("false" if last.kind == "bool" else "0" if last.kind in ("int", "float") else ctype.option_default(last))
@@ -113,7 +113,8 @@ def declare(operator):
 
 
 def header_path(operator):
-    """Where an operator is declared: a header for each, so that a new one builds nothing again but what includes it."""
+    """The path of the header that declares the operator. Each operator has its own, so that a new one causes only files that include it to be
+    compiled again."""
     return f"gen/ops/{operator.name}.h" if operator.hidden else f"gradus/ops/{operator.name}.h"
 
 
@@ -123,7 +124,7 @@ def header(operator):
 
 
 def parts(operator):
-    """The names in `where` that gradients are said with, in order."""
+    """The names of `where` that the gradients read, directly or through others, in order."""
     read, text = [], " ".join((operator.grads or {}).values())
     for name, formula in reversed(operator.where.items()):
         if re.search(rf"\b{name}\b", text):
@@ -182,7 +183,7 @@ OPS = """
 
 
 def needed(text, operators):
-    """The headers of the operators that a C text names."""
+    """The headers of the operators that a text in C names."""
     words = set(re.findall(r"\b(?:grd|GRD)_\w+", text))
     return {header_path(o) for o in operators.values() if o.is_operator and not words.isdisjoint(declared_names(o))}
 
@@ -198,7 +199,8 @@ def include(paths):
 
 
 def public_headers(operators):
-    """ops.h as it is installed, with the words of the schema, and as the tree includes it, without: another word builds nothing again."""
+    """ops.h in two versions: the installed one has the documentation of the schema. The one of the build has none, so that a change of documentation
+    compiles nothing again."""
     shown = [o for o in operators.values() if not o.hidden]
     documented, plain = "".join(map(document, shown)), include(map(header_path, shown))
     introduction = BANNER.format("schema") + INTRODUCTION

@@ -1,5 +1,5 @@
-"""The kernel tables: for each operator with a kernel, its scalar body where the entry says it, the loop over contiguous elements and its place in the table of
-its dtype."""
+"""The tables of elementwise kernels: for each operator the scalar body, if its entry has one, the loop over contiguous elements, and the row in the table of each
+dtype."""
 import re
 
 from codegen import ctype, expression
@@ -70,7 +70,7 @@ def index(operator):
 
 
 def kernels_header(kind, operators):
-    """The indices of one kernel table. A header per kind, so that a new kernel builds only its kind again."""
+    """The indices into one kernel table. Each kind has its own header, so that a new kernel causes only its kind to be compiled again."""
     rows = "".join(f"{index(o)},\n" for o in operators.values() if o.kernel == kind)
     return BANNER.format("schema") + fill(TABLE, kind=kind, KIND=kind.upper(), rows=rows)
 
@@ -80,7 +80,8 @@ def where(categories, text):
 
 
 def bodies(operator, operators):
-    """The scalar bodies that the entry says, as functions, each for the categories it serves. Tensors are x, y and z in them."""
+    """The scalar bodies of the entry as C functions, each for the categories of dtypes that it serves. Their parameters for tensors are x, y and
+    z."""
     rest = operator.dtypes - operator.block
     text = bodies_of(operator, rest, operators)
     return where(rest, text) if operator.block and text else text
@@ -103,7 +104,7 @@ def bodies_of(operator, dtypes, operators):
 
 
 def declared(operator, element):
-    """The declarations of the operands of a loop, those of one type together."""
+    """The declarations of the operands of a loop, grouped by type."""
     operands = {}
     for place, a in enumerate((a for a in operator.args if a.is_tensor), 1):
         t = "uint8_t" if operator.mask and place == 1 else element
@@ -112,14 +113,15 @@ def declared(operator, element):
 
 
 def plain_block(operator, body):
-    """The loop of a kernel without numbers."""
+    """The loop of a kernel that takes tensors and no numbers."""
     if operator.light:
         return fill(LIGHT_BLOCK, operator=operator.c_name, map=f"light_{operator.inputs}", body=body)
     return fill(PLAIN_BLOCK, operator=operator.c_name, map=f"{'test' if operator.gives_bool else 'map'}_{operator.inputs}", body=body)
 
 
 def half_block(operator, operators):
-    """The loop of a kernel of a half type, or of bfloat16 alone: float16 is converted faster by calls of the machine's instructions, between which float32's kernel is called."""
+    """The loop of a kernel for half types or, without `bits`, for bfloat16. float16 has no such loop: converting with the CPU's instructions around
+    the kernel of float32 is faster."""
     if operator.bits:
         letters = {word: f"{name}_data[i]" for name, word in expression.words(operator).items()}
         return fill(BITS, operator=operator.c_name, inputs=declared(operator, "T"), bits=re.sub(r"\b[xyz]\b", lambda word: letters[word[0]], operator.bits))
@@ -127,7 +129,7 @@ def half_block(operator, operators):
 
 
 def block(operator, operators):
-    """The loop of a kernel: over contiguous elements, so that it vectorises."""
+    """The loop of a kernel. Its elements are contiguous, so that the compiler vectorises it."""
     body = f"{operator.kernel}_{operator.c_name}"
     own = where(operator.block, fill(BLOCK_OF_ITS_OWN, operator=operator.c_name, body=body, inputs=", ".join(f"(const C *)data[{i}]" for i in range(1, operator.inputs + 1)))) if operator.block else ""
     rest = operator.dtypes - operator.block
@@ -142,12 +144,12 @@ def block(operator, operators):
 
 
 def sizes(operator):
-    """The name of the sizes of the operands: SIZES_1_CC is a result of one byte of two operands of the dtype."""
+    """The constant with the sizes of the operands: SIZES_1_CC says that the result has one byte and both inputs have the size of the dtype."""
     return f"SIZES_{'1' if operator.gives_bool else 'C'}_{''.join('1' if operator.mask and i == 0 else 'C' for i in range(operator.inputs))}"
 
 
 def sizes_enum(operators):
-    """The sizes that these operators name."""
+    """The enum with the constants that these operators need."""
     rows = ""
     for name in sorted(set(map(sizes, operators))):
         letters = name.removeprefix("SIZES_").replace("_", "").ljust(4, "0")
@@ -164,7 +166,7 @@ def condition(categories):
 
 
 def rows_file(kind, members, operators):
-    """The kernels of one typed file: those that its dtype has, together with others of the same dtypes."""
+    """The kernels of one kind, for a file that is compiled once per dtype. Operators with the same dtypes share an #if."""
     groups = {}
     for operator in (o for o in members if o.kernel == kind):
         groups.setdefault(condition(operator.dtypes), []).append(operator)
@@ -228,7 +230,7 @@ CAST_ROWS = """
 
 
 def cast_rows():
-    """The conversions to every dtype of one typed file."""
+    """The conversions from one dtype to every dtype, for a file that is compiled once per dtype."""
     text, rows = BANNER.format("a list of dtypes"), ""
     for dtype, (type, number) in CASTS.items():
         text += fill(CAST_BLOCK, dtype=dtype, type=type, number=number) if number is not None else ""
@@ -256,12 +258,12 @@ LINES_ROWS = """
 
 
 def lines_header(members):
-    """The indices of the kernels over lines."""
+    """The indices of the kernels along one dimension (src/kernel/lines.h)."""
     return BANNER.format("schema") + fill(LINES, rows="".join(f"GRD_LINES_{o.c_name.upper()},\n" for o in members))
 
 
 def lines_rows(members):
-    """The kernels that a dtype has: lines_NAME of src/kernel/cpu/lines.c."""
+    """The table of the kernels along one dimension for a dtype: lines_NAME of src/kernel/cpu/lines.c."""
     return BANNER.format("schema") + fill(LINES_ROWS, rows="".join(f"#if {condition(o.dtypes)}\n    [GRD_LINES_{o.c_name.upper()}] = lines_{o.c_name},\n#endif\n" for o in members))
 
 

@@ -59,7 +59,7 @@ def tensor(call, operator):
 
 
 def evaluate(node, operator):
-    """A literal; inf and nan are numbers too."""
+    """The value of a literal, in which inf and nan are numbers."""
     names = {"inf": float("inf"), "nan": float("nan")}
     try:
         return eval(compile(ast.Expression(node), "sample", "eval"), {"__builtins__": {}}, names)
@@ -124,7 +124,7 @@ def reference(operator):
 
 
 def differentiable(operator):
-    """Whether gradients are checked: composites too, unless test.grad says no."""
+    """True if gradients are checked: of operators with a derivative and of composites, unless test.grad says otherwise."""
     return operator.test.get("grad", operator.grads is None or bool(operator.grads))
 
 
@@ -142,7 +142,7 @@ def accuracy_samples(operator):
 
 
 def case(operator, text):
-    """The row of a sample."""
+    """The struct test_case of a sample."""
     rows = arguments(operator, text)
     facts = {"tolerance": operator.test["tol"]} if "tol" in operator.test else {}
     facts |= {"reference": f"{operator.c_name}_reference"} if "ref" in operator.test else {}

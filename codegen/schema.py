@@ -1,6 +1,6 @@
-"""The schema: operators read from schema/*.toml, checked, with file and line in every error.
+"""Reads the operators of schema/*.toml and checks them. Every error names file and line.
 
-Lives here: the signature grammar and what an entry may say. Not here: C (see ctype.py) and formulas (see formula.py).
+This file holds the grammar of signatures and the keys of an entry. The C types are in ctype.py, the formulas in formula.py.
 """
 import doctest
 import re
@@ -153,7 +153,7 @@ class Operator:
 
     @property
     def inputs(self):
-        """How many tensors a kernel reads."""
+        """The number of tensors that a kernel reads."""
         return sum(a.is_tensor for a in self.args)
 
     @property
@@ -166,7 +166,7 @@ class Operator:
 
     @property
     def planned_view(self):
-        """A view whose plan, in src/op/view.c, is all there is."""
+        """True for a view with a plan in src/op/view.c, which needs no run."""
         return self.plan and self.view
 
     @property
@@ -187,7 +187,7 @@ class Operator:
 
     @property
     def c_name(self):
-        """The name in C identifiers, which may not have two underscores in a row: C++ reserves those."""
+        """The name in C identifiers. A leading underscore becomes "hidden_", because C++ reserves two underscores in a row."""
         return "hidden" + self.name if self.hidden else self.name
 
     def arg(self, name):
@@ -198,7 +198,7 @@ class Operator:
 
 
 def split_top(text, separator=","):
-    """Splits at separators that stand outside brackets and quotes."""
+    """The parts of a text between separators outside brackets and quotes."""
     parts, depth, quote, current = [], 0, None, ""
     for c in text:
         if quote:
@@ -271,7 +271,7 @@ def parse_signature(text):
 
 
 def line_numbers(text):
-    """{operator: {key: line}} of a TOML file; '' is the line of the header."""
+    """{operator: {key: line}} of a TOML file. The key '' has the line of the entry's header."""
     found, current = {}, None
     for number, line in enumerate(text.splitlines(), 1):
         header = re.match(r"\[([\w\"]+)\]", line)
@@ -288,7 +288,7 @@ def default_forms(entry):
 
 
 def read_example(entry, fail):
-    """The text of the example, which must be Python and must show something."""
+    """The text of the example. It must be valid Python that prints something."""
     if "example" not in entry:
         return ""
     text = entry["example"].strip()
@@ -511,7 +511,7 @@ def read_grads(entry, args, kernel, formula, composite, fail):
 
 
 def specification_of(grad):
-    """The operator that grad = "of NAME" names."""
+    """NAME of grad = "of NAME"; None for any other `grad`."""
     return grad.removeprefix("of ") if isinstance(grad, str) and grad.startswith("of ") else None
 
 
@@ -525,7 +525,7 @@ def read_fast(entry, grads, fail):
 
 
 def read_where(entry, args, results, grads, fail):
-    """{name: formula} of the names that derivatives use: where.u = "grad * weight"."""
+    """{name: formula} of the names that an entry gives to parts of its formulas: where.u = "grad * weight"."""
     where = entry.get("where", {})
     for name in where:
         if not grads or name in {"grad", *(a.name for a in args), *results} or not name.isidentifier():
@@ -537,7 +537,7 @@ def read_where(entry, args, results, grads, fail):
 
 
 def read_jvp(entry, args, grads, fail):
-    """How tangents follow: what the entry says, or what its kind implies."""
+    """The rule for tangents: that of the entry, or the rule that follows from the operator's kind."""
     given = entry.get("jvp")
     if given is not None and not grads:
         fail("an operator without a gradient of its own has no forward rule", "jvp")
@@ -554,7 +554,7 @@ def read_jvp(entry, args, grads, fail):
 
 
 def check_numbers(operators):
-    """`number` names a kernel that takes a tensor less, and a number for it."""
+    """Raises an error unless each `number` names a kernel that takes a number in the place of the last tensor."""
     for operator in operators.values():
         other = operators.get(operator.number)
         if operator.number and (other is None or other.kernel is None or operator.kernel is None or KERNELS[other.kernel] + 1 != KERNELS[operator.kernel]
@@ -570,7 +570,7 @@ def hidden_calls(operator, formulas):
 
 
 def accelerations(operators):
-    """The hidden operators that are called to accelerate a formula, and by no formula that says the mathematics."""
+    """The hidden operators that only fast.grad formulas call."""
     return {name for o in operators.values() for name in hidden_calls(o, o.fast.values())} - {name for o in operators.values() for name in hidden_calls(o, (o.grads or {}).values())}
 
 
@@ -618,7 +618,7 @@ def copy_of(name, entry):
 
 
 def with_copies(entries):
-    """The entries, and behind a view that says so its copy."""
+    """The entries, with NAME_copy after each view that has the key `copied`."""
     found = {}
     for name, entry in entries.items():
         made = {f"{name}_copy": copy_of(name, entry)} if "copied" in entry else {}
@@ -627,7 +627,7 @@ def with_copies(entries):
 
 
 def read_schema(folder):
-    """Every entry of the folder, by name, in order of file and line."""
+    """{name: operator} of every entry of the folder, in order of file and line."""
     operators = {}
     for path in sorted(Path(folder).glob("*.toml")):
         text = path.read_text()

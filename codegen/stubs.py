@@ -1,4 +1,4 @@
-"""The typing stubs of the extension: what is written by hand (python/_C/stubs.pyi) with what the schema says put in.
+"""Generates the typing stubs of the extension: the hand-written python/_C/stubs.pyi with the functions and methods of the schema inserted.
 
 A line "# schema: functions" or "# schema: methods" of the hand-written file is replaced, but for methods that are there by hand; the functions
 of nn, linalg, special, fft and windows make files of their own.
@@ -44,7 +44,7 @@ def argument(parameter):
 
 
 def arguments(signature, home, loose):
-    """The words between the brackets; `loose`: the list of sizes given one by one."""
+    """The parameters of a def. If `loose`, the sizes of a list are given as separate arguments."""
     words, star = [], False
     for index, parameter in enumerate(signature.parameters):
         if home == "method" and index == 0:
@@ -70,7 +70,7 @@ def result(signature):
 
 
 def definition(function, indent):
-    """One def, or an overload for each way to call it."""
+    """A def, or an @overload for each signature."""
     ways = [(s, loose) for s in function.signatures for loose in ((False, True) if s.loose else (False,))] + [(s, False) for s in function.others]
     name = function.name
     if keyword.iskeyword(name):

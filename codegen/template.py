@@ -20,7 +20,7 @@ def fill(template, **parts):
 
 
 def pieces(text):
-    """The text, cut where a line may end: after commas and semicolons that stand outside strings."""
+    """The text cut where a line may end: after commas and semicolons outside strings."""
     return re.findall(r"""(?:"(?:\\.|[^"\\])*"|[^",;]|[,;](?! ))*(?:[,;] |$)""", text)
 
 
@@ -36,12 +36,12 @@ def wrap(words, before="", after="", separator=", ", indent="    "):
 
 
 def function(head, body):
-    """A C function, in one line where it is one statement that fits."""
+    """A C function; on one line if its body is one statement and the line is short enough."""
     if "\n" not in body.strip() and len(head) + len(body.strip()) + 5 <= WIDTH:
         return f"{head} {{ {body.strip()} }}\n"
     return f"{head}\n{{\n{textwrap.indent(body.strip(chr(10)), '    ')}\n}}\n"
 
 
 def joined(*parts):
-    """The parts that are there, with empty lines between them."""
+    """The parts that are not empty, with an empty line between any two."""
     return "\n".join(part for part in parts if part)

@@ -1,5 +1,5 @@
-"""gen/uses/op/norm.h: what src/op/norm.c includes of operators, which is the headers of those that it calls, implements or quotes the words of. So a new
-operator, or a new word about one, builds few files again, and no file lists by hand what it calls."""
+"""Generates gen/uses/op/norm.h for src/op/norm.c: it includes the headers of the operators that the file calls or implements. No file lists them by hand, and a new
+operator causes few files to be compiled again."""
 import re
 from pathlib import Path
 
@@ -10,7 +10,7 @@ COMMENT_OR_TEXT = re.compile(r'/\*.*?\*/|"(?:\\.|[^"\\\n])*"', re.S)
 
 
 def files(operators, src):
-    """{relative path: text} for every file of the folders that asks for it."""
+    """{relative path: text} for every file of FOLDERS that includes its gen/uses header."""
     found = {}
     for folder in FOLDERS:
         for path in sorted((Path(src) / folder).glob("*.[ch]")):
@@ -27,7 +27,7 @@ def wanted(text, operators):
 
 
 def implementations(code, operators):
-    """The headers of the families whose implementations a file has or calls."""
+    """The headers of the families with operators that the code implements or calls below the dispatcher."""
     words = set(re.findall(r"\b(?:op|plan|run|check|shortcut)_\w+(?=\()|\belementwise_\w+", code))
     return {f"gen/impl/{family_name(o.file)}.h" for o in operators.values() if not words.isdisjoint(parts(o))}
 
