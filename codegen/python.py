@@ -119,7 +119,8 @@ def parameter(operator, index, home):
 
 
 def extra_parameters(operator, home, form):
-    """Those that are no arguments of the operator: where results go, and what a new tensor is asked for beyond what there is."""
+    """The parameters that are no arguments of the operator: out=, those of `python.extra`, and layout and pin_memory of functions that make
+    tensors."""
     def keyword(name, kind, default):
         return Parameter(name, kind, ["PY_OPTIONAL", "PY_NONE", "PY_KEYWORD"], default)
 
@@ -261,7 +262,7 @@ FORMS = {"functional": "GRD_FUNCTIONAL", "inplace": "GRD_INPLACE", "out": "GRD_O
 
 
 def literal(text):
-    """A C string, in as many lines as it takes."""
+    """The lines of a C string literal, none of them longer than WIDTH."""
     pieces = re.findall(r"[^ \n]*[ \n]*", text)
     escaped = [json.dumps(piece, ensure_ascii=False)[1:-1] for piece in pieces if piece]
     lines, line = [], ""
@@ -294,19 +295,27 @@ def doc_macro(operator, example=False):
     return f"DOC_{operator.c_name.upper()}{'_EXAMPLE' * example}"
 
 
+def source(function):
+    """The last line of a docstring: the schema files that hold the function's operators."""
+    files = dict.fromkeys(one.operator.file for one in function.signatures)
+    return f"\n\nSchema: {', '.join(files)}"
+
+
 def docstring(function):
-    """Signature and text of each overload, as C; one alone can be read by inspect.signature."""
+    """Signature and text of each overload, and the schema files, as C; inspect.signature reads the signature of a function that has one."""
     if len(function.signatures) == 1:
         one = function.signatures[0]
         text = python_signature(function, one)
         dollar = text.replace("(self", "($self", 1) if function.home == "method" else text.replace("(", "($module, ", 1).replace(", )", ")")
         macros = doc_macro(one.operator) + (" " + doc_macro(one.operator, True)) * has_example(function, one.operator)
-        return [*literal(f"{dollar}\n--\n\n"), macros]
-    return literal("\n\n".join(f"{python_signature(function, s)}\n{textwrap.indent(description(function, s.operator), '    ')}" for s in function.signatures))
+        return [*literal(f"{dollar}\n--\n\n"), macros, *literal(source(function))]
+    overloads = (f"{python_signature(function, s)}\n{textwrap.indent(description(function, s.operator), '    ')}" for s in function.signatures)
+    return literal("\n\n".join(overloads) + source(function))
 
 
 def docs_file(found):
-    """The texts of the functions that have one signature, once for a function and the method of its name."""
+    """The macros with the descriptions of operators, for functions that have one signature. A function and the method of the same name use one
+    macro."""
     macros = {}
     for function in found.values():
         operator = function.signatures[0].operator
@@ -361,7 +370,7 @@ def device_place(function, one):
 
 
 class Tables:
-    """Rows that several functions share, by what they say; each is named after the first that has it."""
+    """The tables of parameters and orders. Functions with equal rows share a table, which is named after the first of them."""
 
     def __init__(self):
         self.params, self.orders = {}, {}

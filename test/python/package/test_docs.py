@@ -14,6 +14,7 @@ import gradus.nn
 from conftest import ROOT
 
 sys.path.insert(0, str(ROOT))
+from codegen.python import functions  # noqa: E402
 from codegen.schema import read_schema  # noqa: E402
 
 EXTENSION = {"functions": gradus._C, "nn": gradus._C.nn, "linalg": gradus._C.linalg, "special": gradus._C.special, "fft": gradus._C.fft, "windows": gradus._C.windows, **{name: value for name, value in vars(gradus._C).items() if isinstance(value, type)}}
@@ -45,6 +46,16 @@ def test_every_example_of_the_schema_is_shown():
     wanted = {name: doctest.DocTestParser().get_examples(operator.example) for name, operator in read_schema(ROOT / "schema").items()}
     assert not [name for name, steps in wanted.items() if any((step.source, step.want) not in shown for step in steps)]
     assert sum(map(bool, wanted.values())) > 180
+
+
+def test_docstrings_end_with_the_schema_files_of_their_operators():
+    homes = {"function": "functions", "method": "Tensor"}
+    for (home, name), function in functions(read_schema(ROOT / "schema")).items():
+        files = dict.fromkeys(signature.operator.file for signature in function.signatures)
+        value = getattr(EXTENSION[homes.get(home, home)], name)
+        by_hand = (home, name) == ("method", "nonzero")  # which has as_tuple besides
+        assert by_hand or value.__doc__.endswith(f"\n\nSchema: {', '.join(files)}"), f"{home}.{name}"
+    assert gradus.tanh.__doc__.endswith("\n\nSchema: schema/elementwise.toml") and gradus.Tensor.max.__doc__.endswith("\n\nSchema: schema/reduction.toml")
 
 
 @pytest.mark.parametrize("name", MODULES)
