@@ -191,7 +191,8 @@ grd_tensors op_hidden_recorded_step(grd_tensor *self, grd_tensor *grad, grd_tens
     while (i < sizeof OPTIMIZERS / sizeof *OPTIMIZERS && strcmp(OPTIMIZERS[i].name, optimizer) != 0)
         i++;
     if (i == sizeof OPTIMIZERS / sizeof *OPTIMIZERS) {
-        grd_raise(GRD_ERROR_RUNTIME, "there is no recorded step of the optimizer '%s'", optimizer);
+        grd_raise(GRD_ERROR_RUNTIME, "there is no recorded step of the optimizer '%s', only of " GRD_WORDS_HIDDEN_RECORDED_STEP_OPTIMIZER,
+                  optimizer);
         return (grd_tensors){0};
     }
     if (states.n < OPTIMIZERS[i].least || states.n > OPTIMIZERS[i].most || numbers->numel < OPTIMIZERS[i].numbers) {

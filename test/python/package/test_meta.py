@@ -11,10 +11,10 @@ from operator_calls import Mutations, arguments, call, sample_texts, shown
 CALLS = 60
 LIMIT = 2 << 30  # bytes; meta tensors need none
 # Errors that elements, or their memory, are the reason of.
-BY_DATA = re.compile(r"out of (bounds|range)|invalid max index|ZeroDivisionError|between 0 and 1|without overflow|cannot allocate|not resizable|prob|non-negative|strictly increasing|must be (in|non)|Class values|positive-definite|singular|is zero and|failed to converge|infs or NaNs|when !unsafe|lie within the")
+BY_DATA = re.compile(r"out of (bounds|range)|invalid max index|ZeroDivisionError|between 0 and 1|without overflow|cannot allocate|not resizable|prob|non-negative|strictly increasing|must be (in|non)|Class values|positive-definite|singular|is zero and|failed to converge|infs or NaNs|when !unsafe|lie within the|window overlap add min")
 NO_DATA = re.compile(r"meta (device|tensor)")
-# They look at the elements before they check the dtype, or to find the sizes of a result.
-LOOK_FIRST = {"cov", "gaussian_nll_loss", "index_reduce", "histc", "histogram", "histogram_bins", "_histogramdd_bin_edges", "_histogramdd_from_bin_cts", "linalg_lstsq"}
+# These read elements before they check the dtype, or to find the sizes or dtypes of a result.
+LOOK_FIRST = {"_recorded_step", "cov", "gaussian_nll_loss", "index_reduce", "histc", "histogram", "histogram_bins", "_histogramdd_bin_edges", "_histogramdd_from_bin_cts", "linalg_lstsq"}
 
 
 def tensors(value):
