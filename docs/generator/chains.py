@@ -33,9 +33,9 @@ class Step:
 
     @property
     def floor(self):
-        """The floor of the file, "python" for the extension, "generated" for what codegen writes."""
+        """The floor of the file, "python" for the extension, "generated" for what codegen writes. Generated rows of kernels are a part of src/kernel, which includes them."""
         parts = Path(self.path).parts
-        return parts[1] if parts[0] == "src" else "generated" if parts[0] == "build" else "python"
+        return parts[1] if parts[0] == "src" else "python" if parts[0] == "python" else "kernel" if self.path.endswith("_rows.h") else "generated"
 
 
 @dataclass

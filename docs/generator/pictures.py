@@ -49,7 +49,7 @@ def picture(name, title, height, parts):
 
 @dataclass
 class Floor:
-    """`includes` counts the include lines of the floor's files by floor; "public headers" and "generated" count as floors."""
+    """`includes` counts the include lines of the floor's files by floor; "public" (include/gradus) and "generated" count as floors."""
     name: str
     files: int
     includes: dict
@@ -59,7 +59,7 @@ class Floor:
 
 def floor_of(include, folder):
     first = include.split("/")[0] if "/" in include else folder
-    return {"gradus": "public headers", "gen": "generated"}.get(first, first)
+    return {"gradus": "public", "gen": "generated"}.get(first, first)
 
 
 def floors(root=ROOT):
@@ -91,7 +91,7 @@ def floors_picture(root=ROOT):
         # A floor that an arrow from further up leads to comes last, so that the arrow passes at the right edge.
         row.sort(key=lambda floor: any(floor.name in direct(found, other) and other.level > floor.level + 1 for other in found.values()))
     for row in rows:
-        lines = {floor.name: [(name, floor.includes[name]) for name in [*reversed(floor.allowed), "public headers", "generated"] if name in floor.includes] for floor in row}
+        lines = {floor.name: [(name, floor.includes[name]) for name in [*reversed(floor.allowed), "public", "generated"] if name in floor.includes] for floor in row}
         height = 40 + 14 * max(map(len, lines.values()))
         width = min(170, (WIDTH - 26 - 8 * (len(row) - 1)) / len(row))
         x = (WIDTH - 26 - len(row) * width - 8 * (len(row) - 1)) / 2
@@ -115,7 +115,7 @@ def floors_picture(root=ROOT):
                                     f"{edge - 8:g} {ty - 16:g} H{tx + tw * .75 + 8:g} Q{tx + tw * .75:g} {ty - 16:g} {tx + tw * .75:g} {ty - 8:g} V{ty - 1:g}"))
             else:
                 arrows.append(arrow(f"M{start:g} {fy + fh:g} C{start:g} {ty - 8:g} {end:g} {ty - 22:g} {end:g} {ty - 1:g}"))
-    return picture("floors", "The floors of src. A floor includes only what its box lists, which is always further down; the numbers count include lines.", y - gap + 4, arrows + parts)
+    return picture("floors", "The floors of src. A box lists the lower floors that its files include, with the number of include lines; public is include/gradus, generated is gen.", y - gap + 4, arrows + parts)
 
 
 # ---- A call --------------------------------------------------------------------------------------------------------------------------
@@ -128,7 +128,7 @@ def chain_picture(name, root=ROOT):
     for number, step in enumerate(chain.steps):
         x = 10 + min(9, 130 / max(s.depth for s in chain.steps)) * step.depth
         width = WIDTH - 2 - x
-        does = textwrap.wrap(step.does, int((width - 16) / 5.6))
+        does = textwrap.wrap(step.does, int((width - 16) / 6))
         height = 36 + 13.5 * len(does)
         caller = chain.caller(number)
         if caller is not None:
@@ -221,7 +221,7 @@ def backward_picture(root=ROOT):
     for i, node in enumerate(nodes):
         x, y = at[i]
         into = sum(other.edges.count(i) for other in nodes)
-        kind = "python" if node.name == "AccumulateGrad" else "autograd"
+        kind = "leaf" if node.name == "AccumulateGrad" else "autograd"
         parts += [f'<g class="floor-{kind}">', box(x - width / 2, y, width, height), f'<circle cx="{x - width / 2 + 17:g}" cy="{y + 18:g}" r="10" class="number"/>',
                   text(x - width / 2 + 17, y + 22, node.order, "count", text_anchor="middle"), text(x - width / 2 + 33, y + 22, node.name, "name"),
                   text(x - width / 2 + 10, y + 40, node.made, "path"),
