@@ -111,7 +111,7 @@ grd_with_add | gen/elementwise.c | Reached as before
     grd_leave | src/dispatch/op.h | Moves the result to the caller's scope, as before
 """)
 
-BACKWARD = chain("loss.backward()", "import gradus; x = gradus.ones(3, requires_grad=True); y = x.tanh(); y.sum().backward()", ["tanh_backward"], """
+BACKWARD = chain("loss.backward()", "import gradus; x = gradus.ones(3, requires_grad=True); y = x.tanh(); y.sum().backward()", ["tanh_backward", "accumulator_run"], """
 tensor_backward | python/_C/autograd.c | Python calls it
  run_backward_alone | python/_C/autograd.c | No arguments: releases the GIL for the whole pass
   grd_backward | src/autograd/backward.c | The entry function of the C API

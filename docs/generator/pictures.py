@@ -210,12 +210,13 @@ def backward_picture(root=ROOT):
     nodes, parts, arrows = graph(backward_program(root)), [], []
     height, gap, width = 62, 34, 166
     layers = [[i for i, node in enumerate(nodes) if node.layer == layer] for layer in range(max(node.layer for node in nodes) + 1)]
-    # A node below two others hangs under the first of them; an edge that passes a layer takes the right half of it.
+    # A node alone in its layer is below its only user, or in the middle below several; but an edge that passes a layer takes the right half of it.
     passed = {layer for node in nodes for below in node.edges for layer in range(node.layer + 1, nodes[below].layer)}
     left, right, middle = 4 + width / 2, WIDTH - 4 - width / 2, WIDTH / 2
     at = {}
     for layer, row in enumerate(layers):
-        columns = [left, right] if len(row) == 2 else [left if layer in passed or any(nodes[i].layer > 3 for i in row) else middle]
+        users = [at[i][0] for i, node in enumerate(nodes) if row[0] in node.edges]
+        columns = [left, right] if len(row) == 2 else [left if layer in passed else users[0] if len(users) == 1 else middle]
         for i, x in zip(row, columns):
             at[i] = (x, 4 + layer * (height + gap))
     for i, node in enumerate(nodes):
