@@ -1,6 +1,7 @@
 """Builds the documents to an offline site: python docs/build.py [FOLDER], build/docs unless said. Needs tools/requirements-docs.txt and a built package.
 
-The pages in docs/*.md are written by hand; docs/generator makes the others from headers, schema, docstrings and records.
+The pages in docs/*.md are written by hand; docs/generator makes the others from headers, schema, docstrings and
+records, and draws the pictures from the code.
 """
 import shutil
 import subprocess
@@ -11,7 +12,7 @@ DOCS = Path(__file__).resolve().parent
 ROOT = DOCS.parent
 sys.path[:0] = [str(DOCS), str(ROOT), str(ROOT / "build" / "release" / "python")]
 
-from generator import c_reference, pages, python_reference  # noqa: E402  the path must be there before
+from generator import c_reference, pages, pictures, python_reference  # noqa: E402  the path must be there before
 
 
 def write_source(folder):
@@ -19,7 +20,7 @@ def write_source(folder):
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
     for page in DOCS.glob("*.md"):
-        shutil.copy(page, folder)
+        (folder / page.name).write_text(pictures.with_pictures(page.read_text()))
     for page in ("CHANGELOG.md", "SECURITY.md"):
         shutil.copy(ROOT / page, folder)
     for path, text in (c_reference.pages(ROOT) | python_reference.pages() | pages.pages(ROOT)).items():

@@ -13,7 +13,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 LOOP = "hidden_add_scaled_block"
 PROGRAM = "import gradus as torch; torch.add(torch.ones(3, 4, requires_grad=True), torch.ones(4), alpha=2)"
-FRAME = re.compile(r"^#\d+ +(?:0x[0-9a-f]+ in )?(\w+) \(.*\) at (\S+):(\d+)$")
+FRAME = re.compile(r"^#\d+ +(?:0x[0-9a-f]+ in )?(\w+)[\w.]* \(.*\) (?:at (\S+):(\d+)|from (\S+))$")
 
 
 def environment_of(build):
@@ -29,16 +29,21 @@ def preloaded(build):
     return " ".join(re.findall(r"=> (\S*lib[at]san\S*)", wanted))
 
 
+def frames(build, program, function):
+    """[(function, file, line)] from a function up to the interpreter, when the program first calls it. Without debug information the file is the library, the line is
+    "", and inlined functions are missing."""
+    commands = ["set pagination off", "set breakpoint pending on", f"set environment LD_PRELOAD {preloaded(build)}", f"break {function}", "run", "backtrace"]
+    command = ["gdb", "-batch", "-nx", *(word for text in commands for word in ("-ex", text)), "--args", sys.executable, "-c", program]
+    printed = subprocess.run(command, capture_output=True, text=True, env=environment_of(build), stdin=subprocess.DEVNULL).stdout
+    found = [(match[1], match[2] or match[4], match[3] or "") for line in printed.splitlines() if (match := FRAME.match(line))]
+    if not found or found[0][0] != function:
+        sys.exit(f"{function} was not reached; gdb said:\n{printed[-2000:]}")
+    return found
+
+
 def stack(build):
     """[(function, file, line)] from the loop to the function that the interpreter calls."""
-    commands = ["set pagination off", "set breakpoint pending on", f"set environment LD_PRELOAD {preloaded(build)}", f"break {LOOP}", "run", "backtrace"]
-    command = ["gdb", "-batch", "-nx", *(word for text in commands for word in ("-ex", text)), "--args", sys.executable, "-c", PROGRAM]
-    printed = subprocess.run(command, capture_output=True, text=True, env=environment_of(build), stdin=subprocess.DEVNULL).stdout
-    frames = [match.groups() for line in printed.splitlines() if (match := FRAME.match(line))]
-    ours = [(function, file, line) for function, file, line in frames if "gen/" in file or "/src/" in file or "/_C/" in file]
-    if not ours or ours[0][0] != LOOP:
-        sys.exit(f"the loop was not reached; gdb said:\n{printed[-2000:]}")
-    return ours
+    return [(function, file, line) for function, file, line in frames(build, PROGRAM, LOOP) if "gen/" in file or "/src/" in file or "/_C/" in file]
 
 
 def is_generated(file):
