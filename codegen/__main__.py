@@ -1,4 +1,4 @@
-"""python -m codegen --schema schema --out build: writes what changed. --show OP prints everything generated for one operator."""
+"""python -m codegen --schema schema --out build: writes the generated files that changed. --show OP prints everything generated for one operator."""
 import argparse
 import re
 import sys
@@ -9,11 +9,12 @@ from codegen.schema import SchemaError, read_schema
 from codegen.template import joined
 
 
-OWN = ("gen/calls", "gen/impl", "gen/ops", "include/gradus/ops", *(f"gen/uses/{folder}" for folder in uses.FOLDERS))  # folders that hold nothing else
+OWN = ("gen/calls", "gen/impl", "gen/ops", "include/gradus/ops", *(f"gen/uses/{folder}" for folder in uses.FOLDERS))  # folders that hold generated files only
 
 
 def write_changed(root, files):
-    """Leaves files that would not change alone, so that nothing that includes them is built again; headers of what is gone go."""
+    """Writes the files whose text changed; the others keep their time stamp, so that no file that includes them is compiled again. Deletes files of the folders OWN that are
+    no longer generated."""
     for name, text in files.items():
         path = root / name
         if path.exists() and path.read_text() == text:

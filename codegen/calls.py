@@ -1,8 +1,9 @@
-"""The functions that call operators. They depend on the C types of the arguments alone, so operators with the same types, a shape, share them.
+"""Generates the C functions that call operators. A call depends on the C types of the arguments and of the result alone. These types are the operator's "shape", and operators
+with the same shape share the functions.
 
-A shape is named by letters: o_tts returns a tensor that may be written (o) and takes two tensors and a scalar. Each shape has a header, gen/calls/o_tts.h, with
-the type of the kernel; unbox_…, which calls a kernel with generic values; boxed_…, which calls an operator with them; call_…, which checks the arguments, dispatches and
-leaves; and, for operators that write a tensor, write_… and out_…, which check that tensor and then call call_….
+A shape is named by letters: o_tts returns a tensor that may be given as `out` (o) and takes two tensors and a scalar. Each shape has a header, gen/calls/o_tts.h, with
+the type of the kernel; unbox_o_tts, which calls a kernel with grd_values; boxed_o_tts, which calls an operator with grd_values; call_o_tts, which checks the arguments, dispatches
+and closes the call; and, for operators that write a tensor, write_o_tts and out_o_tts, which check that tensor and then call call_o_tts.
 """
 from dataclasses import replace
 
@@ -21,7 +22,7 @@ UNBOX = """
     }
 """
 
-# The call of an operator that has no typed kernel. It is not inlined, which keeps the path of all other calls short.
+# The call of an operator that has no typed kernel. It is not inlined, so that the code of the usual call stays small.
 BOXED = """
     GRD_APART ${result}boxed_$shape($parameters)
     {
@@ -42,8 +43,8 @@ CALL = """
 
 
 def shape(operator):
-    """The name of the operator's shape: a letter for the result (o and c: a tensor that may be `out`; c: of a composite, whose parts bump the
-    version), and a letter for each argument."""
+    """Returns the name of the operator's shape: a letter for the result, and a letter for each argument. Results: o, a tensor that may be `out`; c, the same of an operator
+    whose call does not bump the version (counts_writes); t, a new tensor; l, a list; m and a number, that many tensors."""
     if operator.has_out:
         result = "o" if counts_writes(operator) else "c"
     else:
@@ -59,7 +60,7 @@ def letter(argument):
 
 
 def counts_writes(operator):
-    """True if a call bumps the version of what it writes. The parts of a composite do that."""
+    """True if the operator's call bumps the version of the tensor that it writes. False for a composite, because the operators it calls bump it."""
     return operator.has_out and not operator.is_composite and operator.version
 
 
@@ -67,8 +68,8 @@ def counts_writes(operator):
 
 
 def valid(arguments):
-    """The tests that refuse what the C type of an argument allows and its kind does not: NULL for a tensor or a string, a length without data, a number that is no
-    dtype or that stands for a device."""
+    """Returns the C condition that is false for values that the C type of an argument allows and its kind does not: a NULL tensor or string, a list with a length and no data,
+    a number that is no dtype, a number in the place of a device."""
     tests = []
     for a in arguments:
         if a.list:
@@ -94,8 +95,8 @@ def set_value(place, argument):
 
 
 def parameters(operator, arguments, *more):
-    """The parameters of a shape's function. Numbers are passed by pointer, so that only the kernel's call copies them. `out` comes after the arguments, which the caller has in
-    the right registers already."""
+    """Returns the parameters of a shape's function. Scalars are passed by pointer, so that only the call of the kernel copies them. `out` comes after the arguments, because
+    the caller has these in the right registers already."""
     words = [f"const grd_scalar *{a.name}" if ctype.is_scalar(a) else ctype.parameter(a) for a in arguments]
     words += ["grd_tensor *out"] * operator.has_out + ["grd_tensor **ret_results"] * (len(operator.results) > 1)
     return ", ".join([*words, *more, "const struct grd_op *op"])
@@ -164,13 +165,13 @@ def call_function(operator, name, arguments):
 
 
 def write_function(operator, name, arguments):
-    """The call of the in-place and out forms."""
+    """Returns the function that the in-place and out= forms call."""
     return function(f"GRD_APART grd_tensor *write_{name}({parameters(operator, arguments)})",
                     f"return grd_check_writable(op, out) ? call_{name}({passed(operator, arguments)}) : grd_failed;")
 
 
 def out_function(operator, name, arguments):
-    """The call of the out form of operators with a rule for the dtype of out=."""
+    """Returns the function that the out= form calls if the operator has a rule for the dtype of out=."""
     tensors = ", ".join(a.name for a in arguments if a.is_tensor and not a.list)
     given = next((a.name for a in arguments if a.kind == "dtype"), "GRD_DTYPE_NONE")
     return function(f"static inline grd_tensor *out_{name}({parameters(operator, arguments)})",
@@ -187,7 +188,7 @@ def has_out_rule(operator):
 
 
 def functions(users):
-    """The functions of the shape that these operators have."""
+    """Returns the functions of one shape. `users` are the operators that have this shape."""
     operator, name = users[0], shape(users[0])
     arguments = [replace(a, name=f"{letter(a).lower()}{i}") for i, a in enumerate(operator.args)]
     parts = [unbox_function(operator, name, arguments), boxed_function(operator, name, arguments), call_function(operator, name, arguments)]
@@ -203,7 +204,7 @@ def header_path(operator):
 
 
 def files(operators):
-    """{path: text} of a header for each shape. An operator with a new shape adds a header, and only its own family is compiled again."""
+    """Returns {path: text} of a header for each shape. An operator with a new shape adds a header, so that only the operator's own family is compiled again."""
     shapes = {}
     for operator in (o for o in operators.values() if o.is_operator):
         shapes.setdefault(header_path(operator), []).append(operator)

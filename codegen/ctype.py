@@ -1,4 +1,4 @@
-"""How schema types look in C: parameters, option fields, generic values."""
+"""Translates the types and defaults of signatures into C: parameters, members of options structs, grd_values."""
 
 # kind -> (C type, member of grd_value, grd_kind)
 SCALARS = {
@@ -17,7 +17,7 @@ NUMBERS = ("Scalar", "int", "float", "bool")
 
 
 def of(argument):
-    """(C type, grd_value member, grd_kind) of an argument as implementations take it."""
+    """Returns (C type, grd_value member, grd_kind) of an argument as implementations take it."""
     if argument.list:
         return LISTS[argument.kind]
     if argument.kind in NUMBERS and argument.may_be_absent:
@@ -26,12 +26,12 @@ def of(argument):
 
 
 def of_type(name):
-    """(C type, grd_value member, grd_kind) of a type in the formula language."""
+    """Returns (C type, grd_value member, grd_kind) of a type of the formula language."""
     return LISTS["int"] if name == "dims" else LISTS["Tensor"] if name == "Tensor[]" else SCALARS[name]
 
 
 def option_mark(argument):
-    """The value in an options struct that marks an option as not given; None if zero bits mark it. See Note [Plain options]."""
+    """Returns the value in an options struct that marks an option as not given; None if zero bits mark it. See Note [Plain options]."""
     if is_scalar(argument):
         return "GRD_NO_NUMBER"
     if argument.list:
@@ -42,7 +42,7 @@ def option_mark(argument):
 
 
 def option_default(argument):
-    """The default value of an option's member in C++; {} marks an absent argument."""
+    """Returns the default value of an option's member in C++; {} marks an absent argument."""
     if argument.list:
         return "{}"
     if argument.default is None:
@@ -55,12 +55,12 @@ def parameter(argument):
 
 
 def public(type_name):
-    """The type in public prototypes, which take a list as a view so that C and C++ pass it in the same way."""
+    """Returns the type in public prototypes. These take a list as grd_dims_view or grd_tensors_view, so that C and C++ pass it in the same way."""
     return {"grd_dims ": "grd_dims_view ", "grd_tensors ": "grd_tensors_view "}.get(type_name, type_name)
 
 
 def number(value):
-    """The C call that makes a grd_scalar of a Python number."""
+    """Returns the C call that makes a grd_scalar of a Python number."""
     if isinstance(value, bool):
         return f"grd_bool({str(value).lower()})"
     if isinstance(value, int):
@@ -79,8 +79,7 @@ def literal(value):
 
 
 def typed_default(argument, of_list, of_number):
-    """The default value of an argument in C: of_list([…]) for a list, for which a single number may stand, of_number(…) for a grd_scalar, or a
-    literal."""
+    """Returns the default value of an argument in C: of_list([…]) for a list (a single number stands for a list of one), of_number(…) for a grd_scalar, or a literal."""
     value = argument.default
     if argument.list:
         return of_list(value if isinstance(value, list) else [value])
@@ -88,7 +87,7 @@ def typed_default(argument, of_list, of_number):
 
 
 def default(argument):
-    """The C expression of a default value, in the type that implementations take."""
+    """Returns the C expression of a default value, in the type that implementations take."""
     ctype = of(argument)[0]
     if argument.default is None:
         return "NULL" if ctype.endswith("*") else f"({ctype.strip()}){{0}}" if argument.kind != "dtype" else "GRD_DTYPE_NONE"
@@ -96,17 +95,17 @@ def default(argument):
 
 
 def static_default(argument):
-    """The default value as a constant expression, because a static initialiser may not call functions."""
+    """Returns the default value as a constant expression, because a static initialiser may not call functions."""
     return typed_default(argument, static_dims, static_number)
 
 
 def static_dims(values):
-    """The initialiser of a grd_dims."""
+    """Returns the initialiser of a grd_dims."""
     return f"{{{len(values)}, (const int64_t[]){{{', '.join(map(str, values)) or '0'}}}}}"
 
 
 def static_number(value):
-    """The initialiser of a grd_scalar for a Python number."""
+    """Returns the initialiser of a grd_scalar for a Python number."""
     if isinstance(value, complex):
         return f"{{.kind = GRD_SCALAR_COMPLEX, .v.c = {{{value.real}, {value.imag}}}}}"
     if isinstance(value, float):
@@ -128,7 +127,7 @@ def has_number_default(argument):
 
 
 def from_option(argument):
-    """The C expression that reads an option. A grd_scalar is passed on with its mark, because the functions of calls.py replace a marked one by the
+    """Returns the C expression that reads an option. A grd_scalar is passed on even if it is marked as not given, because the functions of calls.py replace a marked one by the
     default."""
     field = f"options->{argument.name}"
     if is_scalar(argument):
@@ -141,7 +140,7 @@ def from_option(argument):
 
 
 def value(argument, expression):
-    """A grd_value initialiser around a C expression."""
+    """Returns the initialiser of a grd_value that holds a C expression."""
     _, member, kind = of(argument)
     return f"{{.kind = GRD_KIND_{kind}, .v.{member} = {expression}}}"
 

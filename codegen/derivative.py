@@ -1,4 +1,4 @@
-"""Generates the derivative of an operator: the function that computes its formulas, and the table of the values to save for them."""
+"""Generates the derivative of an operator: the function that computes its gradient formulas, and the struct grd_derivative, which lists the values that the node saves for them."""
 import ast
 import json
 import re
@@ -52,7 +52,7 @@ FACTS = {"SHAPE": ("grd_dims ", "dims"), "STRIDES": ("grd_dims ", "dims"), "OFFS
 
 
 def gradients(operator):
-    """{name: type} of the gradients of the results, as formulas name them."""
+    """Returns {name: type} of the gradients of the results, under the names that formulas use."""
     if operator.returns_list:
         return {"grads": "Tensor[]"}
     if len(operator.results) > 1:
@@ -61,7 +61,7 @@ def gradients(operator):
 
 
 def declarations(operator, saves, read, used):
-    """The declarations, grouped by type, of the gradients and the saved values that the formulas read."""
+    """Returns the declarations, grouped by type, of the gradients and the saved values that the formulas read."""
     found = {}
     if operator.returns_list and "grads" in used:
         found["grd_tensors "] = ["grads = {b->ngrads, b->grads}"]
@@ -87,7 +87,7 @@ def saved_type(operator, save):
 
 
 def save_how(operator, save):
-    """The kind of a saved value; those in SIZED take room in the node."""
+    """Returns the enum grd_save_how of a saved value, without its prefix. Values of the kinds in SIZED are copied into memory of the node."""
     if save.how != "WHOLE":
         return save.how
     argument = operator.arg(save.name)
@@ -105,7 +105,7 @@ def save_row(operator, save, users):
 
 
 def node_names(operator):
-    """The names of the node: its usual one, and those where an argument is given or the call is in place."""
+    """Returns the members of struct grd_derivative with the names of the node: the usual name, and those for a call that gives a certain argument or that is in place."""
     camel = "".join(part.capitalize() for part in operator.name.split("_"))
     facts = {"node_name": json.dumps(operator.nodes.get("", f"{camel}Backward0"))}
     for where, name in operator.nodes.items():
@@ -117,7 +117,7 @@ def node_names(operator):
 
 
 def carrying_results(operator, used):
-    """Bit set of the results that carry gradients: those whose gradient a formula reads, or all results if no formula reads any."""
+    """Returns the bit set of the results that carry gradients: those whose gradient a formula reads, or all results if no formula reads any."""
     bits = sum(1 << i for i, name in enumerate(operator.results) if f"grad_{name}" in used or (i == 0 and used & {"grad", "grads"}))
     return bits or (1 << len(operator.results)) - 1
 
@@ -145,13 +145,13 @@ def table(operator, saves, used, accelerations=(), operators=None):
 
 
 class Formulas:
-    """The formulas of all arguments as the statements of one function, and what they save."""
+    """The gradient formulas of all arguments as the statements of one C function, and the values that they save."""
 
     def __init__(self, operator, operators, key, formulas):
         self.operator, self.operators, self.key = operator, operators, key
         self.places = {name: position for position, name in enumerate(operator.grads)}
-        self.saves, self.statements, self.used = {}, "", set()  # saves: which -> positions of the arguments whose formula reads it
-        self.called = set()  # operators
+        self.saves, self.statements, self.used = {}, "", set()  # saves: Save -> positions of the arguments whose formula reads it
+        self.called = set()  # names of the operators that the formulas call
         shared = self.shared_parts(formulas)
         for name, formula in formulas.items():
             self.add(name, formula, shared)
@@ -167,7 +167,8 @@ class Formulas:
         self.used |= gradients(self.operator).keys() & set(re.findall(r"\w+", " ".join(statements)))
 
     def shared_parts(self, formulas):
-        """Variables for the names in `where` that the formulas of several arguments read, one of them in any case; evaluated once: {name: (value, positions of the arguments)}."""
+        """Adds a variable for each name in `where` that the formulas of at least two arguments read, if one of them reads it unconditionally, so that it is evaluated once.
+        Returns {name: (value, positions of these arguments)}."""
         of = {in_any_case: {argument: self.lowering(f"{self.key}.{argument}").parts_of(formula, in_any_case) for argument, formula in formulas.items()} for in_any_case in (True, False)}
         shared = {}
         for name in self.operator.where:
@@ -216,7 +217,7 @@ class Formulas:
 
 
 def forward(operator, operators):
-    """The function that computes the forward formulas; '' if `jvp` is one of the rules of FORWARD."""
+    """Returns the function that computes the forward formulas; '' if `jvp` is one of the rules of FORWARD."""
     if not isinstance(operator.jvp, dict):
         return ""
     places, statements, words = [a.name for a in operator.args], "", set()
@@ -239,7 +240,8 @@ def forward(operator, operators):
 
 
 def of_specification(operator, operators):
-    """The derivative that another operator has by its parts: saved are its arguments, in order, and then what the accelerated formulas read besides."""
+    """Returns the derivative of an entry with grad = "of NAME": that of the composite NAME, recorded by its parts. The node saves the arguments of NAME, in order, and then the
+    further values that the accelerated formulas read."""
     fast, name = Formulas(operator, operators, "fast.grad", operator.fast), operator.c_name
     arguments = [Save("WHOLE", a.name) for a in operators[operator.specification].args]
     saves = {save: list(range(len(operator.grads))) for save in arguments} | {save: places for save, places in fast.saves.items() if save not in arguments}
@@ -249,7 +251,7 @@ def of_specification(operator, operators):
 
 
 def derivative(operator, operators):
-    """The functions of the derivative and their table; '' if the operator has none."""
+    """Returns the functions of the derivative and its struct grd_derivative; '' if the operator has no derivative."""
     if not operator.grads:
         return ""
     if operator.underived:

@@ -1,4 +1,4 @@
-"""Generates C from operators. Everything about one operator is in one place of gen/<family>.c, where it can be read from top to bottom."""
+"""Generates the C files. The code of one operator is in one place of gen/<family>.c and can be read there from top to bottom."""
 import json
 import re
 
@@ -67,7 +67,7 @@ FUNCTION_TABLE = """
 
 
 def elementwise(operator, operators):
-    """The operator's struct grd_elementwise."""
+    """Returns the operator's struct grd_elementwise."""
     facts = {"inputs": operator.inputs, "rule": f"GRD_TYPE_{operator.rule.upper()}", "kernel": kernels.index(operator)}
     facts |= {flag: "true" for flag in ("mask", "divides", "commutes") if getattr(operator, flag)}
     facts |= {"gradient": "true"} if operator.kernel == "gradient" else {}
@@ -110,7 +110,7 @@ def formula_implementation(operator, operators):
 
 
 def apart(operator, body):
-    """The function with this body. Statements after an early return become a second function that is not inlined."""
+    """Returns the function op_<name> with this body. The statements after the last early return become a second function that is not inlined, so that op_<name> stays short."""
     head, _, rest = body.rpartition(APART)
     if not head:
         return function(implementation_prototype(operator), body)
@@ -121,7 +121,7 @@ def apart(operator, body):
 
 
 def implementation(operator, operators):
-    """The function op_<name> if the schema determines it; '' if it is written by hand."""
+    """Returns the function op_<name> if the entry determines it; '' if it is written by hand."""
     if operator.kernel:
         return elementwise_implementation(operator)
     if operator.formula or operator.through:
@@ -135,7 +135,7 @@ def implementation(operator, operators):
 
 
 def operator_text(operator, operators, tables):
-    """Everything generated for one operator, in reading order. `tables` has the argument tables that the file defines already (entries.py)."""
+    """Returns everything that is generated for one operator, in reading order. `tables` has the argument tables that the file defines already (entries.py)."""
     head = f"/* ---- {operator.schema} ({operator.file}:{operator.line}) */\n" if operator.kernel != "gradient" else ""
     facts = head + (elementwise(operator, operators) if operator.kernel else "")
     if not operator.is_operator:
@@ -153,7 +153,7 @@ def family_file(family, members, operators):
 
 
 def view_calls(operators):
-    """The file with op_<name> of each view that has a plan."""
+    """Returns the file with op_<name> of each view that has a plan."""
     views = [o for o in operators.values() if o.planned_view]
     declared = headers.include(sorted({f"gen/impl/{headers.family_name(o.file)}.h" for o in views}))
     written = [plans.written_plan(o) for o in operators.values() if o.run == "view_backward"]
@@ -161,18 +161,18 @@ def view_calls(operators):
 
 
 def table_file(operators):
-    """The table of all operators, in the order of the schema."""
+    """Returns the table of all operators, in the order of the schema."""
     names = [f"grd_operator_{o.c_name}" for o in operators.values() if o.is_operator]
     declared, rows = wrap(names, "extern struct grd_op ", ";"), wrap((f"&{name}" for name in names), indent="")
     return BANNER.format("schema") + fill(TABLE, declared=declared, rows=rows, count=len(names))
 
 
 def function_table(operators):
-    """The table of the functions of numbers and sizes that derivatives call. Formulas that are read at run time find functions in it."""
+    """Returns the table of the functions of numbers and sizes that derivatives call. A formula that is read at run time finds its functions in this table."""
     calls, rows = "", []
     for name in sorted(functions_called(f for o in operators.values() for f in [*(o.grads or {}).values(), *o.where.values()]) - set(operators)):
         types, result = FUNCTIONS[name]
-        if any(kind.startswith("Tensor") for kind in types):  # a fact, which is saved
+        if any(kind.startswith("Tensor") for kind in types):  # a fact such as shape(x), which the node saves
             continue
         kinds = [ctype.of_type(kind) for kind in types]
         words = ", ".join(f"args[{i}].v.{member}" for i, (_, member, _) in enumerate(kinds))
@@ -184,12 +184,12 @@ def function_table(operators):
 
 
 def files(operators):
-    """{relative path: text} of everything generated."""
+    """Returns {relative path: text} of the generated C files."""
     families = {}
     for operator in operators.values():
         families.setdefault(operator.file, []).append(operator)
     result = {"gen/view_calls.h": view_calls(operators)}
     for family, members in families.items():
         result[f"gen/{headers.family_name(family)}.c"] = family_file(family, members, operators)
-    result["gen/table.c"] = table_file(operators) + function_table(operators)  # reads formulas that are known to be right
+    result["gen/table.c"] = table_file(operators) + function_table(operators)  # last: it parses the formulas, whose errors the lines above report
     return result | headers.files(operators, families) | calls.files(operators) | kernels.files(operators)

@@ -23,7 +23,7 @@ NUMBER = """
 
 
 def batch_role(operator, argument):
-    """The enumerator of enum grd_batch_role, without its prefix, that follows from the argument's name and kind; None if the argument has no role."""
+    """Returns the enumerator of enum grd_batch_role, without its prefix, that follows from the argument's name and kind; None if the argument has no role."""
     name, kind = argument.name, argument.kind + "[]" * argument.list
     if operator.batch == "loop":
         return "OFFSET" if name == "storage_offset" else None
@@ -47,8 +47,8 @@ def argument_row(operator, argument):
 
 
 def argument_table(operator, tables):
-    """The definition of the table of arguments, and its name. Operators of a file with the same arguments share one table: `tables` maps rows to the
-    name of their table."""
+    """Returns the definition of the table of arguments, and its name. Operators of a file with the same arguments share one table: `tables` maps rows to the name of their table,
+    and the definition is '' if the file has it already."""
     rows = tuple(argument_row(operator, a) for a in operator.args)
     if not rows:
         return "", "NULL"
@@ -58,7 +58,7 @@ def argument_table(operator, tables):
 
 
 def out_rule(operator):
-    """The struct grd_out_rule: the rule for the dtype of out=, and the texts of its errors."""
+    """Returns the struct grd_out_rule: the rule for the dtype of out=, and the texts of its errors."""
     texts = ", ".join(json.dumps(text) for text in operator.out["texts"])
     return f"&(const struct grd_out_rule){{GRD_OUT_{operator.out['dtype'].upper()}, .texts = {{{texts}}}}}"
 
@@ -90,13 +90,13 @@ def structure(operator, tables):
 
 
 def defaults(operator):
-    """The options of a caller that gives none."""
+    """Returns the options struct that stands for options=NULL; '' if it would be all zero bits."""
     values = ", ".join(f".{a.name} = {ctype.static_default(a)}" for a in options(operator) if ctype.has_number_default(a))
     return f"static const grd_{operator.c_name}_options {operator.c_name}_defaults = {{{values}}};\n" if values else ""
 
 
 def given(operator, argument, number):
-    """The expression that hands an argument of an entry function on."""
+    """Returns the expression by which an entry function passes an argument on. `number` is the name of the argument that is a number in the place of a tensor, or None."""
     if argument.name == number:
         return f"grd_number_argument(&grd_operator_{operator.c_name}, {argument.name})"
     if argument.has_default:
@@ -105,8 +105,8 @@ def given(operator, argument, number):
 
 
 def call(operator, suffix, takes_out, number):
-    """The call that an entry function makes."""
-    if number and not suffix:  # the entry that takes a tensor
+    """Returns the call that an entry function makes."""
+    if number and not suffix:  # calls the entry function that takes a tensor
         name = f"grd_{'with_' if options(operator) else ''}{operator.c_name}"
         words = [given(operator, a, number).removeprefix("&" if a.name != number else "") for a in operator.args if not a.has_default]
         return f"{name}({', '.join(words + ['options'] * bool(options(operator)))})"
@@ -129,7 +129,7 @@ def entry(operator, suffix, takes_out, scalar=False):
             called = called.replace("options->", f"{defaults_or}->")
         elif "options->" in called:
             before = f"options = {defaults_or[1:-1]};\n"
-    if scalar:  # a number that becomes a tensor is a temporary of this call
+    if scalar:  # the tensor made of the number is a temporary, which grd_leave_number releases
         body = fill(NUMBER, before=before, call=called)
     elif len(operator.results) > 1:
         count = len(operator.results)

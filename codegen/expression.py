@@ -2,18 +2,18 @@
 
     expr = "self * sigmoid(self)"
 
-This file reads them and prints the bodies of kernels in C. gradient.py derives them. Operators are known by what their entries say alone: an operator that is called has
-an expression, which takes the place of the call, or a body in C for the category of dtypes.
+This file parses them and prints the bodies of kernels in C. gradient.py differentiates them. No operator is known here by name: a call of an operator is replaced by the `expr` of its
+entry or, if the entry has none, by its `body` in C for the category of dtypes.
 """
 import ast
 import re
 
 from codegen import ctype
 
-BUILTINS = {"min": "b if b < a else a", "max": "b if b > a else a"}  # Python's: NaN stays where it is the first argument
+BUILTINS = {"min": "b if b < a else a", "max": "b if b > a else a"}  # as Python's min and max: the result is NaN if a is NaN, but b's NaN is ignored
 SYMBOLS = {ast.Gt: ">", ast.GtE: ">=", ast.Lt: "<", ast.LtE: "<=", ast.Eq: "==", ast.NotEq: "!=", ast.And: "and", ast.Or: "or"}
 BITS = {ast.BitAnd: "&", ast.BitOr: "|", ast.BitXor: "^"}
-# In C, and by the functions that kernels of other numbers than floating ones have for it (src/kernel/cpu/real.h, complex.h).
+# The C operator, for kernels of floating dtypes only, and the function for kernels of other dtypes (src/kernel/cpu/real.h, complex.h).
 ARITHMETIC = {ast.Add: ("+", "sum"), ast.Sub: ("-", "difference"), ast.Mult: ("*", "product"), ast.Div: ("/", "quotient")}
 PARTS = (ast.BinOp, ast.UnaryOp, ast.IfExp, ast.Compare, ast.BoolOp, ast.Call)
 
@@ -30,7 +30,7 @@ def parse(text):
 
 
 def names(node):
-    """The tensors and numbers that an expression reads."""
+    """Returns the names of the tensors and numbers that an expression reads. Names of called functions are not among them."""
     called = {id(n.func) for n in ast.walk(node) if isinstance(n, ast.Call)}
     return {n.id for n in ast.walk(node) if isinstance(n, ast.Name) and id(n) not in called}
 
@@ -51,7 +51,7 @@ class Replacement(ast.NodeTransformer):
 
 
 def replaced(node, values):
-    """A copy of the expression with parts replaced. `values` maps the text of a part to an expression."""
+    """Returns a copy of the expression with parts replaced. `values` maps the text of a part to an expression."""
     return Replacement(values).visit(parse(ast.unparse(node)))
 
 
@@ -59,12 +59,12 @@ def replaced(node, values):
 
 
 def kernel_of(name, operators):
-    """The operator of this name if it has a kernel or an expression, otherwise that with an underscore before its name, or None."""
+    """Returns the operator of this name if it has a kernel or an expression; otherwise the hidden operator _<name> if that has one; otherwise None."""
     return next((o for o in (operators.get(name), operators.get("_" + name)) if o and (o.kernel or o.expr)), None)
 
 
 def bound(operator, call):
-    """{argument: expression} of a call, defaults among them."""
+    """Returns {argument: expression} of a call. Arguments with a number as default are included if the call does not give them."""
     given = dict(zip((a.name for a in operator.args), call.args)) | {k.arg: k.value for k in call.keywords}
     return {a.name: given.get(a.name) or ast.Constant(a.default) for a in operator.args if a.name in given or isinstance(a.default, (int, float))}
 
@@ -89,7 +89,8 @@ class Elements(ast.NodeTransformer):
 
 
 def elements(node, operators, is_left=lambda callee, named: "float" in callee.body):
-    """The expression that a formula is. Calls for which `is_left` is true stay: by default of what has a body in C."""
+    """Returns the formula as an expression: each call of an operator is replaced by the operator's own expression, except the calls for which `is_left` is true. By default these
+    are the operators with a body in C for floating dtypes. Raises NotAnExpression if the formula is more than an expression."""
     tree = Elements(operators, is_left).visit(replaced(node, {}))
     for n in ast.walk(tree):
         if not isinstance(n, (*PARTS, ast.Name, ast.Constant, ast.operator, ast.unaryop, ast.cmpop, ast.boolop, ast.expr_context)) or isinstance(getattr(n, "value", 0), (str, bool, type(None))):
@@ -101,13 +102,13 @@ def elements(node, operators, is_left=lambda callee, named: "float" in callee.bo
 
 
 def words(operator):
-    """{argument: its word in a body}: tensors are x, y and z."""
+    """Returns {argument: its name in a scalar body}. Tensors are x, y and z there; numbers keep their names."""
     tensors = dict(zip((a.name for a in operator.args if a.is_tensor), "xyz"))
     return {a.name: tensors.get(a.name, a.name) for a in operator.args}
 
 
 class Body:
-    """Prints an expression in C: where all dtypes are floating as C has it, otherwise with the functions of ARITHMETIC. What is wanted twice becomes a variable."""
+    """Prints an expression in C: with C operators if all dtypes of the kernel are floating, otherwise with the functions of ARITHMETIC. A part that occurs twice becomes a variable."""
 
     def __init__(self, operator, operators, category):
         self.operators, self.category, self.words = operators, category, words(operator)
@@ -179,7 +180,7 @@ class Body:
         raise NotAnExpression
 
     def call(self, callee, args):
-        """The callee's body with the arguments in the place of its words; one that stands in brackets needs no others."""
+        """Returns the callee's body with the arguments in the place of x, y and z. An argument gets no parentheses of its own where x already stands in parentheses."""
         if self.category not in callee.body:
             raise NotAnExpression
         given = dict(zip(words(callee).values(), args))
@@ -194,7 +195,7 @@ def printed(operator, category, operators):
 
 
 def body(operator, category, operators):
-    """The statements of a kernel's scalar body: what the entry says for the category, or its expression; None where the body is written by hand."""
+    """Returns the statements of a kernel's scalar body: the entry's `body` for the category, or its `expr` in C; None if the body is written by hand."""
     if category in operator.body:
         return f"return {operator.body[category]};"
     try:

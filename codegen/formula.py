@@ -1,12 +1,13 @@
 """The formula language: a subset of Python expressions, lowered to C operator calls.
 
-Names are arguments, results and gradients; operators are + - * / ** and unary minus; calls are operators of the schema, where they have several
-results with the name of one after a dot, or the facts shape(x), strides(x), offset(x), dtype(x), device(x), sizes_along(xs, dim), of which only the
-fact is saved. Names that `where` of the entry gives to formulas may be read, too. See DESIGN §4.
+A formula reads arguments, results, gradients, and the names that `where` of the entry gives to formulas. It has the operators + - * / ** and unary minus, and calls of operators of
+the schema. One of several results is read by its name: max(x, dim).values. The facts shape(x), strides(x), offset(x), dtype(x), device(x) and sizes_along(xs, dim) need no saved tensor:
+the node saves the fact alone.
 
-The formula that an operator is may be a program of several lines, which may also call the functions that functions.py reads, and operators in place: mul_(x, y).
-Each line but the last gives a value a name, or checks:  assert p >= 0, f"RuntimeError: p is {p}"  (without a text: the condition raises the error).
-Lists are made as [f(t) for t in tensors], and have len(tensors) elements, of which tensors[0] is the first. Below the dispatcher it may also be the end:  if is_one(alpha): return _add(self, other)
+The `formula` of an operator (and `through`, whose calls are of implementations, below the dispatcher) may have several lines. It may also call the functions that functions.py
+reads, and operators in place: mul_(x, y). Each line but the last gives a value a name, or is a check:  assert p >= 0, f"RuntimeError: p is {p}"  (if there is no text, the condition
+itself raises the error). A list is made by [f(t) for t in tensors]; len(tensors) and tensors[0] read lists. A line of `through` may also return early:
+if is_one(alpha): return _add(self, other)
 """
 import ast
 import json
@@ -18,8 +19,8 @@ from codegen import ctype
 from codegen.functions import FUNCTIONS
 from codegen.template import fill
 
-SYMBOLS = {ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.Div: "/", ast.Pow: "**"}  # the operators that have them say so in the schema
-INTEGER_SYMBOLS = {ast.FloorDiv: "/", ast.Mod: "%"}  # of sizes, which are not negative
+SYMBOLS = {ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.Div: "/", ast.Pow: "**"}  # the entries of these operators have the key `symbol`
+INTEGER_SYMBOLS = {ast.FloorDiv: "/", ast.Mod: "%"}  # C's operators equal Python's, because sizes are not negative
 FACTS = {"shape": ("SHAPE", "dims"), "strides": ("STRIDES", "dims"), "offset": ("OFFSET", "int"), "dtype": ("DTYPE", "dtype"),
          "device": ("DEVICE", "device"), "sizes_along": ("SIZES_ALONG", "dims")}
 FACT_OF_TENSOR = {"SHAPE": "grd_sizes({0})", "STRIDES": "grd_strides({0})", "OFFSET": "grd_offset({0})", "DTYPE": "(grd_dtype){0}->dtype",
@@ -27,7 +28,7 @@ FACT_OF_TENSOR = {"SHAPE": "grd_sizes({0})", "STRIDES": "grd_strides({0})", "OFF
 ERRORS = {"RuntimeError": "RUNTIME", "ValueError": "VALUE", "IndexError": "INDEX", "TypeError": "TYPE", "NotImplementedError": "NOT_IMPLEMENTED"}
 COMPARE = {ast.Eq: "==", ast.NotEq: "!=", ast.Lt: "<", ast.LtE: "<=", ast.Gt: ">", ast.GtE: ">="}
 NUMERIC = ("int", "float", "bool", "Scalar")
-# How values are printed in the text of an error.
+# How values are printed in the text of an error: formula type -> (conversion of printf, its C argument).
 PRINTED = {"int": ("%lld", "(long long){0}"), "float": ("%g", "{0}"), "Scalar": ("%g", "grd_scalar_double({0})"), "str": ("%s", "{0}"), "dtype": ("%s", "grd_dtype_type_name({0})"),
            "dims": ("%s", "grd_list_text({0})")}
 LOOP = """
@@ -38,13 +39,13 @@ LOOP = """
         $made[i] = $value;
     }
 """
-APART = "/* the rest */\n"  # after an early end of a formula: the way there is short where the rest is a function of its own
+APART = "/* the rest */\n"  # follows an early return: emit.apart makes the statements behind it a function of their own, which keeps the early return fast
 C_TYPES = {"Tensor": "grd_tensor *", "Tensor[]": "grd_tensors ", "dims": "grd_dims ", "Scalar": "grd_scalar ", "int": "int64_t ", "float": "double ", "bool": "bool ",
            "dtype": "grd_dtype ", "device": "grd_device ", "str": "const char *"}
 
 
 def names_read(tree, in_any_case=True):
-    """The names that a formula reads: whatever its choices are, or at all."""
+    """Yields the names that a formula reads: those that it reads unconditionally, or with in_any_case=False also those that only one side of a choice reads."""
     if isinstance(tree, ast.Name):
         yield tree.id
     parts = [tree.test] if isinstance(tree, ast.IfExp) and in_any_case else [*tree.args, *tree.keywords] if isinstance(tree, ast.Call) else ast.iter_child_nodes(tree)
@@ -58,12 +59,12 @@ class Value:
     c: str
     type: str
     literal: object = None
-    makes: int = 0  # 1: a call that makes a tensor; 2: of such, whose results are then done with
+    makes: int = 0  # 1: a call that makes a tensor; 2: a call that makes a tensor of temporaries, which are released after it
 
 
 @dataclass(frozen=True)
 class Save:
-    """A value the backward needs: what (argument or result), which and how."""
+    """A value that the node saves: all of an argument or result (how = WHOLE), or one of its FACTS. `extra` is the dim of SIZES_ALONG."""
     how: str
     name: str
     extra: str = ""
@@ -74,12 +75,12 @@ class Save:
 
 
 def bare(condition):
-    """The condition without the parentheses around all of it, which those of `if` are."""
+    """Returns the condition without its outer parentheses, since those of `if` stand around it."""
     return condition[1:-1] if re.fullmatch(r"\([^()]*\)", condition) else condition
 
 
 def is_of_tensors(types, result):
-    """True for a function that reads or makes tensors, which only operators do in a derivative."""
+    """True for a function that reads or makes tensors. The formulas of a derivative may not call it: there only operators handle tensors."""
     return any(kind.startswith("Tensor") for kind in (*types, result))
 
 
@@ -90,23 +91,23 @@ def argument_type(argument):
 
 
 class Lowering:
-    """Lowers the formulas of one operator; collects what must be saved."""
+    """Lowers the formulas of one operator to C, and collects the values that its node must save."""
 
     def __init__(self, operator, operators, key, gradients=(), through=False, tangent=None):
         self.operator, self.operators, self.key = operator, operators, key
         self.names = {a.name: argument_type(a) for a in operator.args}
         self.gradients = dict(gradients)  # name -> type; never saved
         self.results = operator.results if gradients else []
-        self.through = through  # calls are of implementations, below the dispatcher, which write `out`
+        self.through = through  # True: calls are of implementations, below the dispatcher, that write `out`
         self.names |= {"out": "Tensor"} if through or key == "formula" and operator.has_out else {}  # NULL in a call without out=
         self.names |= {f"{tangent}_t": "Tensor"} | dict.fromkeys(operator.results, "Tensor") if tangent else {}  # of a forward formula
         self.saves = []
-        self.called = set()  # operators
-        self.places = {}  # name of an argument -> the C expression that it is, where it has no variable
-        self.parts_named = {}  # of the names in `where`: those that have a variable
-        self.loops = []  # that make the lists of a line, which go before it
-        self.in_place = None  # the value as a call in place, where it is one call of an operator that has that form
-        self.statements, self.lazy = [], 0  # what goes before the expression; not where it may not be evaluated
+        self.called = set()  # names of the operators that the formulas call
+        self.places = {}  # name of an argument -> its C expression, if the argument has no variable
+        self.parts_named = {}  # name in `where` -> its Value, if it has a variable
+        self.loops = []  # C loops that make the lists of a line; they are written before the line
+        self.in_place = None  # the formula's value as calls in place (value_in_place), or None
+        self.statements, self.lazy = [], 0  # C statements before the expression; lazy > 0 inside a side of ?:, which may not add statements, as they would always run
 
     def fail(self, message):
         return self.operator.error(message, self.key)
@@ -123,7 +124,8 @@ class Lowering:
         return self.expression(tree)
 
     def assigned(self, tree, assign):
-        """The statements of a formula; assign(value) is that which takes its value. The sides of a choice are blocks, where more than one statement is needed."""
+        """Returns the statements that evaluate a formula. assign(value) returns the statement that stores its value. A choice becomes if and else if a side needs more than one
+        statement."""
         self.name_parts(tree)
         if not isinstance(tree, ast.IfExp):
             value = self.expression(tree)
@@ -142,18 +144,18 @@ class Lowering:
 
     @staticmethod
     def block(statements):
-        """Statements in braces, in one line where they are one; a choice stands as it is."""
+        """Returns the statements in braces, on one line if there is one statement of one line. A single `if` gets no braces."""
         if len(statements) == 1 and (statements[0].startswith("if (") or "\n" not in statements[0]):
             return statements[0] if statements[0].startswith("if (") else f"{{ {statements[0]} }}"
         return "{\n" + textwrap.indent("\n".join(statements), "    ") + "\n}"
 
     def parts_of(self, text, in_any_case):
-        """The names in `where` that a formula reads, itself or through others."""
+        """Returns the names in `where` that a formula reads, directly or through other names in `where`."""
         found = {name for name in names_read(self.parse(text), in_any_case) if name in self.operator.where}
         return found.union(*(self.parts_of(self.operator.where[name], in_any_case) for name in found))
 
     def name_parts(self, tree):
-        """Variables for the names in `where` that a formula reads in any case; what one side of a choice reads is evaluated there."""
+        """Adds a variable for each name in `where` that a formula reads unconditionally. A name that only one side of a choice reads is evaluated in that side."""
         for name in names_read(tree):
             if name in self.operator.where and name not in self.parts_named:
                 part = self.parse(self.operator.where[name])
@@ -161,14 +163,14 @@ class Lowering:
                 value = self.operand(part)
                 declared = C_TYPES.get(value.type, f"const {value.type} ")
                 made = f"{declared}{value.c} = "
-                if self.statements and self.statements[-1].startswith(made):  # it has a variable already
+                if self.statements and self.statements[-1].startswith(made):  # operand() has made a variable for it: give that its name
                     self.statements[-1] = f"{declared}{name} = {self.statements[-1].removeprefix(made)}"
                 else:
                     self.statements.append(f"{declared}{name} = {value.c};")
                 self.parts_named[name] = Value(name, value.type)
 
     def program(self, text):
-        """The statements of an operator's formula, and its value, or the values where it has several results."""
+        """Returns the statements of an operator's formula and the list of its values, one for each result."""
         try:
             *lines, last = ast.parse(textwrap.dedent(text).strip()).body
         except SyntaxError as error:
@@ -192,12 +194,12 @@ class Lowering:
         return "".join(statements), values
 
     def value_in_place(self, node):
-        """The formula's value as calls in place of the first argument; None where it is not made of such."""
+        """Returns the formula's value as calls that write the first argument in place; None if some operator in it has no in-place form."""
         tree = None if self.through or isinstance(node, ast.Name) else self.tree_in_place(node)
         return self.expression(tree).c if tree else None
 
     def tree_in_place(self, node):
-        """The tree with calls in place: mul(self, noise) as mul_(self, noise), also on both sides of a choice, where self alone may be one."""
+        """Returns the tree with in-place calls, mul_(self, noise) for mul(self, noise), on both sides of a choice; None if that is impossible. The tree may be self alone."""
         if isinstance(node, ast.Name):
             return node if node.id == self.operator.args[0].name else None
         if isinstance(node, ast.IfExp):
@@ -208,7 +210,7 @@ class Lowering:
         return ast.Call(ast.Name(callee.name + "_"), [first, *node.args[1:]], node.keywords) if first else None
 
     def line(self, node):
-        """A line of a formula that gives a value a name, checks, or ends it early."""
+        """Returns the C of a line of a formula: an assignment, a check, or an early return."""
         if isinstance(node, ast.If) and self.through and [type(n) for n in node.body] == [ast.Return] and not node.orelse:
             return f"if ({self.truth(self.expression(node.test))})\n    return {self.convert(self.expression(node.body[0].value), 'Tensor')};\n{APART}"
         if isinstance(node, ast.Assert):
@@ -231,7 +233,7 @@ class Lowering:
         return f"{C_TYPES.get(value.type, f'const {value.type} ')}{name} = {value.c};\n"
 
     def failure(self, node):
-        """The error of a check: a text that begins with its class, in which values may stand; none where the condition has raised it."""
+        """Returns the call that raises the error of a check. Its text begins with the error's class and may be an f-string. Without a text the condition has raised the error."""
         if node is None:
             return "grd_failed"
         words = node.values if isinstance(node, ast.JoinedStr) else [node]
@@ -249,7 +251,7 @@ class Lowering:
         return f"grd_fail(GRD_ERROR_{ERRORS[error]}, {', '.join([json.dumps(text), *values])})"
 
     def parts(self, value, statements):
-        """The results of a call of an operator that has several."""
+        """Returns the C expressions of the results of a call, which becomes a statement if the operator has several results."""
         if not value.type.startswith("grd_"):
             return [value.c]
         statements.append(f"const {value.type} made = {value.c};\n")
@@ -263,7 +265,7 @@ class Lowering:
         return save.variable
 
     def done(self, value, start):
-        """A value that a call is going to read. In a derivative, what it was made of goes first: its own call becomes a statement."""
+        """Returns a value as an operand of a call. In a derivative, a value made of temporaries becomes a statement of its own, after which grd_formula_alone releases them."""
         if not self.gradients or self.lazy or value.makes < 2:
             return value
         if start == len(self.statements) or not self.statements[start].startswith("const int64_t"):
@@ -281,7 +283,7 @@ class Lowering:
         return self.done(self.expression(node), start)
 
     def function(self, symbol):
-        """The C function of the operator that has this symbol."""
+        """Returns the C function of the operator whose entry has this symbol."""
         found = next((o for o in self.operators.values() if o.symbol == symbol), None)
         if found is None:
             raise self.fail(f"no operator has the symbol '{symbol}'")
@@ -289,7 +291,7 @@ class Lowering:
 
     @staticmethod
     def made(c, operands):
-        """A call that makes a tensor of the operands. The list of several results lives as long as what they were made of."""
+        """Returns the Value of a call that makes a tensor of the operands. If an operand is a list, the temporaries are not released after the call."""
         return Value(c, "Tensor", makes=2 if any(o.makes for o in operands) and all(o.type != "Tensor[]" for o in operands) else 1)
 
     def expression(self, node):
@@ -333,7 +335,7 @@ class Lowering:
     on_Tuple = on_List
 
     def on_ListComp(self, node):
-        """[f(t) for t in tensors]"""
+        """Adds the loop of [f(t) for t in tensors], and returns the list that it makes."""
         loop = node.generators[0]
         if self.gradients or self.lazy or len(node.generators) > 1 or loop.ifs or not isinstance(loop.target, ast.Name) or loop.target.id in self.names:
             raise self.fail(f"a list is [f(t) for t in tensors], with a new name, made in any case: '{ast.unparse(node)}'")
@@ -343,7 +345,7 @@ class Lowering:
         return Value(f"grd_list_made({made}, {name}_given.n)", "Tensor[]")
 
     def on_Subscript(self, node):
-        """An element of a list."""
+        """Returns an element of a list of tensors or of sizes."""
         value = self.expression(node.value)
         if value.type not in ("Tensor[]", "dims"):
             raise self.fail(f"'{ast.unparse(node.value)}' is no list")
@@ -379,7 +381,7 @@ class Lowering:
         return Value(f"({self.plain(left, both)} {symbol} {self.plain(right, both)})", both)
 
     def times(self, tensor, factor):
-        """A tensor times a number, of which 1 costs nothing where it is an argument that is mostly left at its default."""
+        """Returns the product of a tensor and a number. If the number is an argument, grd_formula_times computes nothing for the number 1, the usual default."""
         if factor.literal is not None:
             return self.made(f"{self.function('*')}({tensor.c}, {self.convert(factor, 'Tensor')})", [tensor])
         return Value(f"grd_formula_times({tensor.c}, {self.scalar(factor)})", "Tensor", makes=tensor.makes)
@@ -423,7 +425,7 @@ class Lowering:
         name = node.func.id
         if name in FACTS:
             return self.fact(name, node)
-        if f"scalar_{name}" in FUNCTIONS and isinstance(node.args[0], ast.Name) and self.names.get(node.args[0].id) in NUMERIC:  # of a number
+        if f"scalar_{name}" in FUNCTIONS and isinstance(node.args[0], ast.Name) and self.names.get(node.args[0].id) in NUMERIC:  # the version for a grd_scalar
             return Value(f"grd_scalar_{name}({self.scalar(self.expression(node.args[0]))})", "Scalar")
         if name == "len" and not self.gradients:
             return Value(f"{self.expression(node.args[0]).c}.n", "int")
@@ -480,7 +482,7 @@ class Lowering:
 
     @staticmethod
     def kernel_call(callee, words):
-        """The call of a kernel, with the operator's tensors and its numbers."""
+        """Returns the call of an elementwise kernel with the operator's tensors and numbers."""
         tensors = [word for word, argument in zip(words, callee.args) if argument.is_tensor]
         numbers = [word for word, argument in zip(words, callee.args) if not argument.is_tensor]
         params = f"&{numbers[0]}" if len(numbers) == 1 and numbers[0].isidentifier() else f"(const grd_scalar[]){{{', '.join(numbers)}}}" if numbers else "NULL"
@@ -495,7 +497,7 @@ class Lowering:
             raise self.fail(f"{name}(…) takes a name")
         if subject.id not in (*self.gradients, *self.names, *self.results, *self.parts_named):
             raise self.fail(f"unknown name '{subject.id}'")
-        if subject.id in (*self.gradients, *self.parts_named) or not self.gradients:  # at hand: nothing to save
+        if subject.id in (*self.gradients, *self.parts_named) or not self.gradients:  # the tensor is at hand, so nothing is saved
             if how not in FACT_OF_TENSOR:
                 raise self.fail(f"{name}(…) is for derivatives, of an argument")
             return Value(FACT_OF_TENSOR[how].format(self.places.get(subject.id, subject.id)), kind)
@@ -509,7 +511,7 @@ class Lowering:
         return "int" if value.type in ("int", "bool") else "float"
 
     def plain(self, value, wanted=None):
-        """A C number."""
+        """Returns a number as an expression of a C arithmetic type: int64_t if `wanted` is "int", otherwise double for a grd_scalar."""
         if value.type not in NUMERIC:
             raise self.fail(f"'{value.c}' is a {value.type}, not a number")
         if value.type != "Scalar":
@@ -517,7 +519,7 @@ class Lowering:
         return f"grd_scalar_{'int64' if wanted == 'int' else 'double'}({value.c})"
 
     def scalar(self, value):
-        """A grd_scalar."""
+        """Returns a number or None as an expression of type grd_scalar."""
         if value.type == "None":
             return "(grd_scalar){0}"
         if value.type == "Scalar":

@@ -1,4 +1,4 @@
-"""The functions of the library that formulas may call besides operators, with their types. They are read from the headers that declare them."""
+"""Reads from the library's headers the functions that formulas may call besides operators, with their types."""
 import ast
 import re
 from pathlib import Path
@@ -8,18 +8,18 @@ HEADERS = ("include/gradus/tensor.h", "include/gradus/types.h", "src/kernel/tabl
            "src/core/scalar.h", "src/core/shape.h", "src/core/tensor.h", "src/op/checks.h", "src/op/composite.h", "src/op/copy.h", "src/op/dtypes.h", "src/op/out.h", "src/op/sizes.h",
            "src/op/formula.h", "src/op/index_loops.h", "src/op/lines.h", "src/transform/formula.h")
 PROTOTYPE = re.compile(r"^(?:GRD_API |static inline )?(?:const )?([\w ]+?[ *])grd_(\w+)\(([^()]*)\)", re.M)
-# C types, without const, to those of formulas. A grd_scalar by its address may be changed.
+# C type without const -> formula type. A function that takes the address of a grd_scalar (Scalar&) may change it.
 TYPES = {"grd_tensor *": "Tensor", "grd_tensors": "Tensor[]", "grd_dims": "dims", "grd_scalar": "Scalar", "grd_scalar *": "Scalar&", "int64_t": "int", "double": "float", "bool": "bool",
          "grd_dtype": "dtype", "grd_device": "device", "char *": "str"}
 
 
 def type_of(declared):
-    """The formula type of a C declaration such as 'const grd_tensor *t' or 'grd_tensor *'; None if formulas have no such type."""
+    """Returns the formula type of a C declaration such as 'const grd_tensor *t' or 'grd_tensor *'; None if formulas have no such type."""
     return TYPES.get(re.sub(r"\bconst |(?<=\*)\w+$|(?<=\w) \w+$", "", declared.strip()).strip())
 
 
 def read():
-    """{name: (types of the arguments, type of the result)} of the functions whose types formulas have."""
+    """Returns {name: (types of the arguments, type of the result)} of the functions all of whose types are formula types."""
     found = {}
     for header in HEADERS:
         for result, name, parameters in PROTOTYPE.findall((ROOT / header).read_text()):
@@ -30,7 +30,7 @@ def read():
 
 
 def called(formulas):
-    """The names of the functions that formulas call."""
+    """Returns the names of the functions of FUNCTIONS that formulas call."""
     nodes = (node for formula in formulas for node in ast.walk(ast.parse(formula.strip())))
     return {node.func.id for node in nodes if isinstance(node, ast.Call) and isinstance(node.func, ast.Name)} & FUNCTIONS.keys()
 

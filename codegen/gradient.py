@@ -1,8 +1,8 @@
-"""Derives gradients: the formula of an operator that has `expr` and no `grad`, and the kernels that compute gradients in one loop.
+"""Derives gradient formulas from `expr`, for entries without `grad`, and adds kernels that compute a gradient in one loop.
 
-The gradient of a holomorphic expression is grad times the conjugate of its slope. That of an operator it calls is what its entry says of its gradient, with 1 for grad. It is
-a formula like those that are written, so both are read here in turn: a gradient of one tensor that is an expression of grad, of what was saved and of numbers gets a kernel,
-which computes it where nothing is recorded (fuse).
+The gradient of a holomorphic expression is grad times the conjugate of its derivative. The derivative of an operator that the expression calls is the gradient formula of that
+operator with grad = 1. Then, whether a formula was derived or written: if the operator has one tensor and the formula is elementwise in grad, the saved tensors and numbers,
+fuse() adds a kernel that computes it in one loop. The backward uses this kernel when it is not recorded itself (no create_graph).
 """
 import ast
 
@@ -12,7 +12,7 @@ from codegen.expression import PARTS, SYMBOLS, NotAnExpression, bound, elements,
 DERIVED = "derived"  # stands for the gradients of an entry without `grad` until they are derived
 
 
-# ---- Arithmetic that simplifies ----------------------------------------------------------------------------------------------------
+# ---- Simplifying constructors of expressions -----------------------------------------------------------------------------------------
 
 
 def constant(value):
@@ -24,7 +24,7 @@ def same(a, b):
 
 
 def split(node):
-    """The number and the expression that a product consists of: -2 * x is (-2, x). The expression is None for a number alone."""
+    """Returns the numeric factor of a product and the remaining expression: (-2, x) for -2 * x. The expression is None for a number alone."""
     match node:
         case ast.Constant(value=value):
             return value, None
@@ -85,7 +85,7 @@ class Simplified(ast.NodeTransformer):
 
 
 def read(node, operators):
-    """The expression of a formula, ready to be differentiated. Calls of operators with gradients of their own stay, except those with a symbol."""
+    """Returns the simplified expression of a formula, ready to be differentiated. Calls of operators with gradient formulas stay calls, except operators with a symbol such as +."""
     return Simplified().visit(elements(node, operators, lambda callee, named: named.grads and not named.symbol))
 
 
@@ -93,7 +93,7 @@ def read(node, operators):
 
 
 def slope(node, by, operators):
-    """The derivative of an expression by a name."""
+    """Returns the derivative of an expression with respect to a name."""
     def of(n):
         return slope(n, by, operators)
 
@@ -126,7 +126,7 @@ def slope(node, by, operators):
 
 
 class Formula(ast.NodeTransformer):
-    """Turns an expression into a formula: choices between tensors, and comparisons of them, become calls of the operators with these symbols."""
+    """Turns an expression into a formula: choices by a tensor, and comparisons of tensors, become calls of the operators with these symbols (where, gt, …)."""
 
     def __init__(self, operator, operators):
         self.symbols = {o.symbol: o.name for o in operators.values() if o.symbol}
@@ -152,7 +152,7 @@ class Formula(ast.NodeTransformer):
 
 
 def formula_of(node, operator, argument, operators):
-    """The formula of the gradient of an expression."""
+    """Returns the formula of the gradient of an expression with respect to an argument."""
     def product(slope):
         if isinstance(slope, ast.IfExp):
             return either(slope.test, product(slope.body), product(slope.orelse))
@@ -169,7 +169,7 @@ def formula_of(node, operator, argument, operators):
 
 
 def by_case(node, operators, function):
-    """function(node). If the formula chooses between expressions by an argument that is not a tensor, the function is applied to each side."""
+    """Returns function(node). If the formula is a choice whose condition is not elementwise (e.g. approximate == 'tanh'), the function is applied to each side instead."""
     if isinstance(node, ast.IfExp):
         try:
             elements(node.test, operators)
@@ -179,7 +179,7 @@ def by_case(node, operators, function):
 
 
 def name_calls(node, taken):
-    """Gives calls that stand more than once in a formula names, the longest first. Returns the formula, and {name: formula} for `where`."""
+    """Names the calls that occur more than once in a formula, the longest first. Returns the formula, and {name: formula} for `where`."""
     where = {}
     for name in (n for n in "tuvw" if n not in taken):
         calls = [ast.unparse(n) for n in ast.walk(node) if isinstance(n, ast.Call)]
@@ -191,7 +191,7 @@ def name_calls(node, taken):
 
 
 def gradients(operator, operators):
-    """{argument: formula}: the formulas of the entry, or those derived from `expr` or from the last line of `through`."""
+    """Returns {argument: formula}: the formulas of the entry, or those derived from `expr` or from the last line of `through`."""
     if operator.grads == DERIVED:
         node, operator.grads = parse(operator.expr or operator.through.strip().splitlines()[-1]), {}
         for name in [a.name for a in operator.args if a.is_tensor]:
@@ -207,7 +207,7 @@ def gradients(operator, operators):
 
 
 def whole_formula(operator, argument, operators):
-    """The formula of a gradient, with the names of `where` replaced by their formulas."""
+    """Returns the formula of a gradient, with the names of `where` replaced by their formulas."""
     formula = parse(gradients(operator, operators)[argument])
     return replaced(formula, {name: parse(part) for name, part in operator.where.items()})
 
@@ -216,8 +216,8 @@ def whole_formula(operator, argument, operators):
 
 
 def kernel(node, operator, operators):
-    """The call of the kernel that computes a gradient, which is added to `operators`. None if a kernel saves nothing: the formula is no expression, or it is
-    one loop, or two loops of which one calls a function."""
+    """Returns the call of the kernel that computes a gradient, after adding the kernel to `operators`. Returns the constant None if a kernel would save nothing, because the formula is
+    no expression, or one loop, or two loops of which one calls a function."""
     try:
         whole = elements(node, operators)
     except NotAnExpression:
@@ -250,7 +250,7 @@ def fuse(operator, operators):
         return
     try:
         calls = by_case(whole_formula(operator, tensors[0], operators), operators, lambda n: kernel(n, operator, operators))
-    except NotAnExpression:  # an error in the formula, which is found where it is lowered
+    except NotAnExpression:  # the formula has an error, which lowering it will report
         return
     if any(n in operators and operators[n].kernel == "gradient" for n in (n.func.id for n in ast.walk(calls) if isinstance(n, ast.Call))):
         operator.fused = {tensors[0]: ast.unparse(calls)}

@@ -1,4 +1,4 @@
-"""The declarations of operators: public functions with their options, and the functions that implement them."""
+"""Generates the declarations of operators: the public functions with their options, and the functions that implement them."""
 import json
 import re
 
@@ -8,7 +8,7 @@ from codegen.template import fill, function, wrap
 
 BANNER = "/* Generated from {} by codegen. Do not edit. */\n"
 
-# Plain prototypes; with options, a macro that names them in C and a default argument in C++, over grd_with_….
+# The declarations of an operator with options: the functions grd_with_<name>, over them a C++ function with a default argument and a C macro that takes options by name.
 OPTIONS = """
     $struct
     $prototypes
@@ -39,7 +39,7 @@ def second_tensor(operator):
 
 
 def form_names(operator):
-    """[(suffix, takes out)] of the public functions."""
+    """Returns [(suffix, takes out)] of the public functions."""
     names = {"functional": ("", False), "inplace": ("_", False), "out": ("_out", True)}
     return [names[form] for form in operator.forms]
 
@@ -59,7 +59,7 @@ def public_parameters(operator, takes_out, scalar=False):
 
 
 def public_functions(operator):
-    """[(name, parameters)] of an operator: its forms, each with a variant that takes a number where the schema says so."""
+    """Returns [(name, parameters)] of an operator's forms. If the entry has `scalar`, each form but out also has a variant that takes a number for the second tensor."""
     functions = []
     for suffix, takes_out in form_names(operator):
         functions.append((operator.c_name + suffix, public_parameters(operator, takes_out)))
@@ -72,8 +72,8 @@ def public_functions(operator):
 
 
 def option_marks(operator):
-    """The initialisers that mark each option as not given. The last member is always initialised, so that an option given without its name is an error: there is no
-    member left for it."""
+    """Returns the initialisers that mark each option as not given. The last member is always initialised, so that an option given without its name is a compile error: no member is
+    left for it."""
     marks = {a.name: ctype.option_mark(a) for a in options(operator)}
     last = options(operator)[-1]
     marks[last.name] = marks[last.name] or ("false" if last.kind == "bool" else "0" if last.kind in ("int", "float") else ctype.option_default(last))
@@ -113,8 +113,7 @@ def declare(operator):
 
 
 def header_path(operator):
-    """The path of the header that declares the operator. Each operator has its own, so that a new one causes only files that include it to be
-    compiled again."""
+    """Returns the path of the header that declares the operator. Each operator has its own header, so that a change of one operator recompiles only the files that call it."""
     return f"gen/ops/{operator.name}.h" if operator.hidden else f"gradus/ops/{operator.name}.h"
 
 
@@ -124,7 +123,7 @@ def header(operator):
 
 
 def parts(operator):
-    """The names of `where` that the gradients read, directly or through others, in order."""
+    """Returns the names of `where` that the gradient formulas read, directly or through other names, in the order of the entry."""
     read, text = [], " ".join((operator.grads or {}).values())
     for name, formula in reversed(operator.where.items()):
         if re.search(rf"\b{name}\b", text):
@@ -133,7 +132,7 @@ def parts(operator):
 
 
 def document(operator):
-    """The part of ops.h about an operator, with the names of its functions beside the header that declares them."""
+    """Returns the part of ops.h about an operator: its documentation, and the include of its header with the names of the functions that it declares."""
     lines = [operator.schema, operator.doc, *(f"{name}: {words}." for name, words in operator.words.items()),
              *(f"d/d{name}: {formula}" for name, formula in (operator.grads or {}).items()),
              *(f"  {name} = {operator.where[name]}" for name in parts(operator))] + [f"Formula: {operator.formula}"] * bool(operator.formula and "\n" not in operator.formula)
@@ -183,13 +182,13 @@ OPS = """
 
 
 def needed(text, operators):
-    """The headers of the operators that a text in C names."""
+    """Returns the headers of the operators whose names occur in a C text."""
     words = set(re.findall(r"\b(?:grd|GRD)_\w+", text))
     return {header_path(o) for o in operators.values() if o.is_operator and not words.isdisjoint(declared_names(o))}
 
 
 def declared_names(operator):
-    """The names that the header of an operator declares."""
+    """Returns the names that the header of an operator declares."""
     names = [f"grd_{prefix}{name}" for name, _ in public_functions(operator) for prefix in ("", "with_")]
     return [*names, f"grd_{operator.c_name}_options", f"grd_{operator.c_name}_result", f"GRD_{operator.c_name.upper()}_DEFAULTS"]
 
@@ -199,8 +198,7 @@ def include(paths):
 
 
 def public_headers(operators):
-    """ops.h in two versions: the installed one has the documentation of the schema. The one of the build has none, so that a change of documentation
-    compiles nothing again."""
+    """Returns ops.h in two versions: the installed one has the documentation of the schema; that of the build has none, so that a change of documentation recompiles nothing."""
     shown = [o for o in operators.values() if not o.hidden]
     documented, plain = "".join(map(document, shown)), include(map(header_path, shown))
     introduction = BANNER.format("schema") + INTRODUCTION
@@ -236,7 +234,8 @@ IMPLEMENTATIONS = """
 
 
 def words_header(operators):
-    """For errors: what a string argument accepts, GRD_WORDS_REDUCTION or, where the operator has words of its own, GRD_WORDS_KL_DIV_REDUCTION."""
+    """Returns the header of the macros, for texts of errors, with the values that a string argument accepts: GRD_WORDS_REDUCTION or, if an operator accepts other values,
+    GRD_WORDS_KL_DIV_REDUCTION."""
     found = {f"GRD_WORDS_{argument.upper()}": text for argument, text in WORDS.items()}
     for operator in operators.values():
         found |= {f"GRD_WORDS_{operator.c_name.upper()}_{name.upper()}": text for name, text in operator.words.items() if text != WORDS.get(name)}
@@ -244,7 +243,8 @@ def words_header(operators):
 
 
 def implementation_header(family, members, operators):
-    """The functions that implement the operators of a family, and the operators whose implementation is generated around a plan, which hands them on."""
+    """Returns the header of a family's implementations: the op_<name> functions, the hand-written plans, checks and runs, and the struct grd_op of each operator with a plan, which
+    the generated op_<name> passes to grd_plan_open."""
     planned, elementwise = [f"grd_operator_{o.c_name}" for o in members if o.planned], [o.elementwise for o in members if o.kernel]
     return BANNER.format(family) + fill(IMPLEMENTATIONS, planned=wrap(planned, "extern struct grd_op ", ";") if planned else "",
                                          kernels=wrap(elementwise, "extern const struct grd_elementwise ", ";") if elementwise else "",

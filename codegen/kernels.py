@@ -1,4 +1,4 @@
-"""The tables of elementwise kernels: for each operator the scalar body, if its entry has one, the loop over contiguous elements, and the row in the table of each
+"""Generates the tables of elementwise kernels: for each operator its scalar body (if the entry has one), the loop over contiguous elements, and its row in the table of each
 dtype."""
 import re
 
@@ -70,7 +70,7 @@ def index(operator):
 
 
 def kernels_header(kind, operators):
-    """The indices into one kernel table. Each kind has its own header, so that a new kernel causes only its kind to be compiled again."""
+    """Returns the header with the indices into the kernel table of one kind. Each kind has its own header, so that a new kernel recompiles only its kind."""
     rows = "".join(f"{index(o)},\n" for o in operators.values() if o.kernel == kind)
     return BANNER.format("schema") + fill(TABLE, kind=kind, KIND=kind.upper(), rows=rows)
 
@@ -80,8 +80,7 @@ def where(categories, text):
 
 
 def bodies(operator, operators):
-    """The scalar bodies of the entry as C functions, each for the categories of dtypes that it serves. Their parameters for tensors are x, y and
-    z."""
+    """Returns the scalar bodies of the entry as C functions, each under an #if for its categories of dtypes. Their parameters for tensors are x, y and z."""
     rest = operator.dtypes - operator.block
     text = bodies_of(operator, rest, operators)
     return where(rest, text) if operator.block and text else text
@@ -104,7 +103,7 @@ def bodies_of(operator, dtypes, operators):
 
 
 def declared(operator, element):
-    """The declarations of the operands of a loop, grouped by type."""
+    """Returns the declarations of the input pointers of a loop, grouped by type."""
     operands = {}
     for place, a in enumerate((a for a in operator.args if a.is_tensor), 1):
         t = "uint8_t" if operator.mask and place == 1 else element
@@ -113,15 +112,15 @@ def declared(operator, element):
 
 
 def plain_block(operator, body):
-    """The loop of a kernel that takes tensors and no numbers."""
+    """Returns the loop of a kernel that takes tensors and no numbers."""
     if operator.light:
         return fill(LIGHT_BLOCK, operator=operator.c_name, map=f"light_{operator.inputs}", body=body)
     return fill(PLAIN_BLOCK, operator=operator.c_name, map=f"{'test' if operator.gives_bool else 'map'}_{operator.inputs}", body=body)
 
 
 def half_block(operator, operators):
-    """The loop of a kernel for half types or, without `bits`, for bfloat16. float16 has no such loop: converting with the CPU's instructions around
-    the kernel of float32 is faster."""
+    """Returns the loop of a kernel for half types: for both if the entry has `bits`, otherwise for bfloat16 alone. For float16 it is faster to convert with the CPU's instructions
+    before and after the kernel of float32."""
     if operator.bits:
         letters = {word: f"{name}_data[i]" for name, word in expression.words(operator).items()}
         return fill(BITS, operator=operator.c_name, inputs=declared(operator, "T"), bits=re.sub(r"\b[xyz]\b", lambda word: letters[word[0]], operator.bits))
@@ -129,7 +128,7 @@ def half_block(operator, operators):
 
 
 def block(operator, operators):
-    """The loop of a kernel. Its elements are contiguous, so that the compiler vectorises it."""
+    """Returns the scalar bodies and the loop of a kernel. The loop runs over contiguous elements, so that the compiler vectorises it."""
     body = f"{operator.kernel}_{operator.c_name}"
     own = where(operator.block, fill(BLOCK_OF_ITS_OWN, operator=operator.c_name, body=body, inputs=", ".join(f"(const C *)data[{i}]" for i in range(1, operator.inputs + 1)))) if operator.block else ""
     rest = operator.dtypes - operator.block
@@ -144,12 +143,12 @@ def block(operator, operators):
 
 
 def sizes(operator):
-    """The constant with the sizes of the operands: SIZES_1_CC says that the result has one byte and both inputs have the size of the dtype."""
+    """Returns the name of the constant with the element sizes of the operands: SIZES_1_CC if the result has one byte and both inputs have the size of the dtype."""
     return f"SIZES_{'1' if operator.gives_bool else 'C'}_{''.join('1' if operator.mask and i == 0 else 'C' for i in range(operator.inputs))}"
 
 
 def sizes_enum(operators):
-    """The enum with the constants that these operators need."""
+    """Returns the enum with the constants of sizes() that these operators need."""
     rows = ""
     for name in sorted(set(map(sizes, operators))):
         letters = name.removeprefix("SIZES_").replace("_", "").ljust(4, "0")
@@ -166,7 +165,7 @@ def condition(categories):
 
 
 def rows_file(kind, members, operators):
-    """The kernels of one kind, for a file that is compiled once per dtype. Operators with the same dtypes share an #if."""
+    """Returns the kernels of one kind, for a file that is compiled once per dtype. Operators with the same dtypes share an #if."""
     groups = {}
     for operator in (o for o in members if o.kernel == kind):
         groups.setdefault(condition(operator.dtypes), []).append(operator)
@@ -186,8 +185,8 @@ def rows_file(kind, members, operators):
     return text + "\n" + fill(ROWS, kind=kind, KIND=kind.upper(), rows=rows)
 
 
-# Conversions: dtype -> the type of its elements and the element x of another dtype as one, by the functions of src/kernel/cpu/cast.c. Integers of another sign
-# are converted by the same loop where the bits are the same. complex32 has no expression: it is made from complex64 by `convert_parts`.
+# Conversions: target dtype -> (C type of its elements, C expression that converts the element x of the source dtype with the functions of src/kernel/cpu/cast.c). int8 and int16 use
+# the loops of uint8 and uint16, since the bits are the same. complex32 has no expression: `convert_parts` makes it from complex64.
 CASTS = {
     "bool": ("uint8_t", "to_bool(x)"),
     "uint8": ("uint8_t", "(uint8_t)to_int32(source(x))"),
@@ -230,7 +229,7 @@ CAST_ROWS = """
 
 
 def cast_rows():
-    """The conversions from one dtype to every dtype, for a file that is compiled once per dtype."""
+    """Returns the conversions from one dtype to every dtype, for a file that is compiled once per source dtype."""
     text, rows = BANNER.format("a list of dtypes"), ""
     for dtype, (type, number) in CASTS.items():
         text += fill(CAST_BLOCK, dtype=dtype, type=type, number=number) if number is not None else ""
@@ -258,12 +257,12 @@ LINES_ROWS = """
 
 
 def lines_header(members):
-    """The indices of the kernels along one dimension (src/kernel/lines.h)."""
+    """Returns the header with the indices of the kernels that work along one dimension (src/kernel/lines.h)."""
     return BANNER.format("schema") + fill(LINES, rows="".join(f"GRD_LINES_{o.c_name.upper()},\n" for o in members))
 
 
 def lines_rows(members):
-    """The table of the kernels along one dimension for a dtype: lines_NAME of src/kernel/cpu/lines.c."""
+    """Returns the table of the kernels along one dimension for one dtype: the functions lines_NAME of src/kernel/cpu/lines.c."""
     return BANNER.format("schema") + fill(LINES_ROWS, rows="".join(f"#if {condition(o.dtypes)}\n    [GRD_LINES_{o.c_name.upper()}] = lines_{o.c_name},\n#endif\n" for o in members))
 
 

@@ -47,8 +47,8 @@ def arguments(operator):
 
 
 def call_of(operator, operators):
-    """The plan of an operator, plan_<name>, and what it is called with. An entry may say those: plan = "full(size, 0.0, dtype, device, requires_grad)" is the plan of
-    another operator, plan = "triangular(self, diagonal, upper=False)" one that is several operators' alone. [(parameter, C expression)]"""
+    """Returns the name of an operator's plan function, without plan_, and its arguments: [(parameter, C expression)]. By default these are the operator's own. The entry may name
+    the plan of another operator, plan = "full(size, 0.0, dtype, device, requires_grad)", or one that several operators share, plan = "triangular(self, diagonal, upper=False)"."""
     if not isinstance(operator.plan, str):
         return operator.c_name, [(ctype.parameter(a), a.name) for a in operator.args]
     lowering, tree = Lowering(operator, operators, "plan"), ast.parse(operator.plan, mode="eval").body
@@ -73,14 +73,14 @@ def plan_call(operator, operators, plan="&plan"):
 
 
 def lines_arguments(operator):
-    """The arguments of plan_lines: kernel, tensors, dimension, dtype, and true if integers are summed in int64."""
+    """Returns the arguments of plan_lines: kernel, tensors, dimension, dtype, and true if integers are summed in int64."""
     tensors = [a.name for a in operator.args if a.is_tensor]
     dtype = "dtype" if operator.arg("dtype") else "GRD_DTYPE_NONE"
     return [f"GRD_LINES_{operator.c_name.upper()}", call("grd_tensors", *tensors), "dim", dtype, str(operator.rule == "sum").lower()]
 
 
 def lines_plan(operator, operators):
-    """The call of the plan of an operator with the law "lines": its own if the entry names one, otherwise plan_lines."""
+    """Returns the call of the plan of an operator with the law "lines": its own if the entry names one, otherwise plan_lines."""
     if operator.plan:
         return plan_call(operator, operators)
     kernel, *rest = lines_arguments(operator)
@@ -92,7 +92,7 @@ def check(operator):
 
 
 def reduce_rule(operator):
-    """The struct grd_reduce_rule of an operator with the law "reduce"."""
+    """Returns the struct grd_reduce_rule of an operator with the law "reduce"."""
     given, passes = operator.reduce, []
     for i, text in enumerate(given["passes"]):
         words, _, result = text.partition(" -> ")
@@ -111,7 +111,7 @@ def reduce_rule(operator):
 
 
 def reduce_arguments(operator):
-    """The arguments of plan_reduce: tensor, dims, keepdim, dtype."""
+    """Returns the arguments of plan_reduce: tensor, dims, keepdim, dtype."""
     dim = operator.arg("dim")
     dims = "GRD_NO_DIMS" if dim is None else dim.name if dim.list else f"grd_reduce_dim({dim.name}, &(int64_t){{0}})" if dim.optional else f"grd_dims({dim.name})"
     return [operator.args[0].name, dims, "keepdim" if operator.arg("keepdim") else "false", "dtype" if operator.arg("dtype") else "GRD_DTYPE_NONE"]
@@ -133,7 +133,7 @@ def shortcut_call(operator, operators):
 
 
 def view_call(operator, operators, prototype):
-    """op_<name> of a view. src/op/view.c includes it, so that the compiler can inline the plan into it."""
+    """Returns op_<name> of a view. src/op/view.c includes it, so that the compiler can inline the plan into it."""
     room = "    int64_t room[2][GRD_MAX_DIMS];\n    struct grd_view v = {.size = room[0], .stride = room[1]};\n"
     declared, made, failed = ("    struct views v;\n", "made_several(self, &v)", "no_tensors") if operator.returns_list else (room, "made(self, &v)", "grd_failed")
     if operator.has_out:
@@ -144,7 +144,7 @@ def view_call(operator, operators, prototype):
 
 
 def written_plan(operator):
-    """The plan of _<view>_backward, which writes the gradient into a view of zeros of the given sizes."""
+    """Returns the plan of _<view>_backward, whose run writes the gradient into a view of zeros of the given sizes."""
     grad, sizes, *rest = arguments(operator)
     view = call(f"plan_{operator.name.removeprefix('_').removesuffix('_backward')}", "written_view(plan)", "&zeros", *rest)
     return WRITTEN.substitute(name=operator.c_name, parameters=", ".join(parameters(operator)), grad=grad, sizes=sizes, view=view)
@@ -170,7 +170,7 @@ def implementation(operator, operators, prototype):
 
 
 def declarations(members, operators):
-    """The prototypes of the hand-written plans, checks, runs and shortcuts."""
+    """Returns the prototypes of the hand-written plans, checks, runs and shortcuts."""
     lines = []
     for o in members:
         if not o.planned:
