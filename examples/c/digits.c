@@ -11,7 +11,9 @@
 
 #include <gradus/gradus.h>
 
-enum { IMAGES = 1797, PIXELS = 64, DIGITS = 10, HIDDEN = 128, BATCH = 32, EPOCHS = 40, TEST = IMAGES / 3, SHOWN = 3 };
+#include "../data/digits.h"
+
+enum { HIDDEN = 128, BATCH = 32, EPOCHS = 40, TEST = IMAGES / 3, SHOWN = 3 };
 
 /* ---- Data ---------------------------------------------------------------------------------------------------------- */
 
@@ -20,33 +22,15 @@ struct data {
     grd_tensor *labels; /* [IMAGES], int64 */
 };
 
-static int read_digits(const char *path, struct data *ret_data)
+static bool load(const char *path, struct data *ret_data)
 {
     static float images[IMAGES][PIXELS];
     static int64_t labels[IMAGES];
-    FILE *file = fopen(path, "r");
-    if (file == NULL) {
-        perror(path);
-        return -1;
-    }
-    for (int i = 0; i < IMAGES; i++) {
-        int value = 0, found = 0;
-        for (int k = 0; k < PIXELS; k++) {
-            found += fscanf(file, "%d,", &value);
-            images[i][k] = (float)value / 16;
-        }
-        found += fscanf(file, "%d", &value);
-        labels[i] = value;
-        if (found != PIXELS + 1) {
-            fprintf(stderr, "%s: line %d is not %d pixels and a digit\n", path, i + 1, PIXELS);
-            fclose(file);
-            return -1;
-        }
-    }
-    fclose(file);
+    if (!read_digits(path, images, labels))
+        return false;
     ret_data->images = grd_keep(grd_from_data(images, grd_dims(IMAGES, PIXELS), GRD_FLOAT32));
     ret_data->labels = grd_keep(grd_from_data(labels, grd_dims(IMAGES), GRD_INT64));
-    return 0;
+    return true;
 }
 
 /* ---- Network --------------------------------------------------------------------------------------------------------- */
@@ -157,7 +141,7 @@ int main(int argc, char **argv)
 {
     struct data data;
     struct network net;
-    if (read_digits(argc > 1 ? argv[1] : "examples/data/digits.csv", &data) < 0)
+    if (!load(argc > 1 ? argv[1] : "examples/data/digits.csv", &data))
         return 1;
 
     grd_manual_seed(0);

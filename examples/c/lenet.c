@@ -13,7 +13,9 @@
 
 #include <gradus/gradus.h>
 
-enum { IMAGES = 1797, SIDE = 8, PIXELS = SIDE * SIDE, DIGITS = 10, BATCH = 32, EPOCHS = 20, TEST = IMAGES / 3 };
+#include "../data/digits.h"
+
+enum { SIDE = 8, BATCH = 32, EPOCHS = 20, TEST = IMAGES / 3 };
 
 /* ---- Data ---------------------------------------------------------------------------------------------------------- */
 
@@ -22,30 +24,12 @@ struct data {
     grd_tensor *labels; /* [IMAGES], int64 */
 };
 
-static bool read_digits(const char *path, struct data *ret_data)
+static bool load(const char *path, struct data *ret_data)
 {
     static float images[IMAGES][PIXELS];
     static int64_t labels[IMAGES];
-    FILE *file = fopen(path, "r");
-    if (file == NULL) {
-        perror(path);
+    if (!read_digits(path, images, labels))
         return false;
-    }
-    int found = 0;
-    for (int i = 0; i < IMAGES; i++) {
-        int value = 0;
-        for (int k = 0; k < PIXELS; k++) {
-            found += fscanf(file, "%d,", &value);
-            images[i][k] = (float)value / 16;
-        }
-        found += fscanf(file, "%d", &value);
-        labels[i] = value;
-    }
-    fclose(file);
-    if (found != IMAGES * (PIXELS + 1)) {
-        fprintf(stderr, "%s: not %d lines of %d pixels and a digit\n", path, IMAGES, PIXELS);
-        return false;
-    }
     ret_data->images = grd_keep(grd_from_data(images, grd_dims(IMAGES, 1, SIDE, SIDE), GRD_FLOAT32));
     ret_data->labels = grd_keep(grd_from_data(labels, grd_dims(IMAGES), GRD_INT64));
     return true;
@@ -178,7 +162,7 @@ int main(int argc, char **argv)
     struct data data;
     struct network net;
     const char *path = argc > 2 ? argv[2] : "lenet.safetensors";
-    if (!read_digits(argc > 1 ? argv[1] : "examples/data/digits.csv", &data))
+    if (!load(argc > 1 ? argv[1] : "examples/data/digits.csv", &data))
         return 1;
 
     grd_manual_seed(0);

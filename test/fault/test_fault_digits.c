@@ -3,30 +3,18 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "../../examples/data/digits.h"
 #include "../unit/support.h"
 
-enum { IMAGES = 1797, PIXELS = 64, DIGITS = 10, PARAMETERS = 4 };
+enum { PARAMETERS = 4 };
 
 static float pixels[IMAGES][PIXELS];
 static int64_t labels[IMAGES];
 
-static int read_digits(void **state)
+static int load(void **state)
 {
     (void)state;
-    FILE *file = fopen(GRADUS_SOURCE_DIR "/examples/data/digits.csv", "r");
-    if (file == NULL)
-        return 1;
-    int found = 0, value = 0;
-    for (int i = 0; i < IMAGES; i++) {
-        for (int k = 0; k < PIXELS; k++) {
-            found += fscanf(file, "%d,", &value);
-            pixels[i][k] = (float)value / 16;
-        }
-        found += fscanf(file, "%d", &value);
-        labels[i] = value;
-    }
-    fclose(file);
-    return found != IMAGES * (PIXELS + 1);
+    return read_digits(GRADUS_SOURCE_DIR "/examples/data/digits.csv", pixels, labels) ? 0 : 1;
 }
 
 struct size {
@@ -108,5 +96,5 @@ int main(void)
         IN_SCOPE(test_small_batches),
         IN_SCOPE(test_large_batch),
     };
-    return cmocka_run_group_tests(tests, read_digits, NULL);
+    return cmocka_run_group_tests(tests, load, NULL);
 }
