@@ -247,7 +247,8 @@ static void memory_is_refused(void **state)
     const grd_memory_stats before = grd_memory_get_stats();
     for (int i = 0; i < GRD_LENGTH(sizes); i++)
         expect_refused(sizes[i]);
-    grd_memory_set_limit(before.allocated + 100 * MIB); /* with a limit, the bytes are counted before they are allocated; a failure uncounts them */
+    /* With a limit, bytes are counted before they are allocated, and subtracted again if the allocation fails. */
+    grd_memory_set_limit(before.allocated + 100 * MIB);
     for (int i = 0; i < GRD_LENGTH(sizes); i++)
         expect_refused(sizes[i]);
     grd_memory_set_limit(0);

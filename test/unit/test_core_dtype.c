@@ -103,7 +103,7 @@ static void default_dtype(void **state)
     assert_int_equal(grd_scalar_dtype(grd_float(1)), GRD_FLOAT64);
     assert_int_equal(grd_scalar_dtype(grd_complex_number(1, 2)), GRD_COMPLEX128);
     for (int dtype = GRD_DTYPE_NONE; dtype < GRD_DTYPE_COUNT; dtype++)
-        if (dtype < GRD_FLOAT16 || dtype > GRD_FLOAT64) { /* only floats of 16 bits or more may be the default, not complex or 8-bit dtypes */
+        if (dtype < GRD_FLOAT16 || dtype > GRD_FLOAT64) { /* the default may not be complex or have 8 bits */
             grd_set_default_dtype((grd_dtype)dtype);
             assert_int_equal(grd_error_get(), GRD_ERROR_TYPE);
             grd_error_clear();

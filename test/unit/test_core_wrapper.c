@@ -80,7 +80,8 @@ static void nothing_reads_it(void **state)
     grd_to_memory(a, values, GRD_INT64);
     expect_error(GRD_ERROR_NOT_IMPLEMENTED, "Cannot copy out of meta tensor; no data!");
     const grd_key_guard guard = grd_key_guard_set(0, 1u << GRD_KEY_WRAPPER);
-    assert_int_equal(grd_neg(a)->device, GRD_DEVICE_META); /* without the wrapper's kernel a wrapper acts as a meta tensor: sizes and a dtype only */
+    /* Without the wrapper's kernel a wrapper acts as a meta tensor, which has sizes and a dtype only. */
+    assert_int_equal(grd_neg(a)->device, GRD_DEVICE_META);
     grd_key_guard_restore(guard);
     assert_true(grd_ok());
     grd_tensor *plain_tensor = grd_ones(grd_dims(2));

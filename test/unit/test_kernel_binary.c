@@ -376,7 +376,8 @@ static void test_fmod(void **state)
     }
 }
 
-/* hypot and atan2 of points with coordinates of similar, of very different and of arbitrary size, and so small or large that squares leave the range. */
+/* hypot and atan2 of points with coordinates of similar, of very different and of arbitrary size, and so small or large that
+ * their squares overflow or underflow. */
 static void test_hypot_and_atan2(void **state)
 {
     (void)state;

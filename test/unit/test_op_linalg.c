@@ -110,8 +110,8 @@ static void test_addmm(void **state)
     expect_product(grd_addmm(nan, a, a, .beta = grd_int(0)), a, a, 1, NULL, 0);
 }
 
-/* Products that leave every possible remainder of rows and columns for the tiles of each level; with nothing, a row, a column or a matrix added, and with
- * results in place and in out=. */
+/* Products that leave every possible remainder of rows and columns for the tiles of each level; with nothing, a row, a column or a matrix added, and
+ * with results in place and in out=. */
 static void test_small_products(void **state)
 {
     (void)state;

@@ -1,4 +1,5 @@
-/* Providers (alternative implementations of operators): which of them runs a call, what they are given, and how their results and failures are used. */
+/* Providers (alternative implementations of operators): which of them runs a call, what they are given, and how their results and failures
+ * are used. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

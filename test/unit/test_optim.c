@@ -51,8 +51,8 @@ static void take_steps(grd_optimizer *optimizer, grd_tensor **parameters, int fr
     }
 }
 
-/* Checks that the tensors are within `ulps` ulps of the largest recorded number; 0: the same bits. Levels below x86-64-v3 have no FMA and round a product
- * before adding it, so each step may differ in the last place there (kernel/cpu/optim.c). */
+/* Checks that the tensors are within `ulps` ulps of the largest recorded number; 0: the same bits. Levels below x86-64-v3 have no FMA and round a
+ * product before adding it, so each step may differ in the last place there (kernel/cpu/optim.c). */
 static void expect_recorded(grd_tensor *const *tensors, const float *recorded, int ulps)
 {
     assert_true(grd_ok());
@@ -283,7 +283,7 @@ static void test_clipping_at_the_edges(void **state)
     expect_error(GRD_ERROR_TYPE, "grd_clip_grad_value: entry 1 of argument 'parameters' must be a tensor, not NULL");
 }
 
-/* ---- Errors -------------------------------------------------------------------------------------------------------------------------------------- */
+/* ---- Errors ------------------------------------------------------------------------------------------------------------------------------------ */
 
 static void test_options_out_of_range(void **state)
 {

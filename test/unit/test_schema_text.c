@@ -1,4 +1,5 @@
-/* Signatures parsed at run time: what each one means, the position of each mistake, and that the schema's operators parse to what the generator made. */
+/* Signatures parsed at run time: what each one means, the position of each mistake, and that the schema's operators parse to
+ * what the generator made. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
