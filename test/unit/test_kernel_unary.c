@@ -176,7 +176,8 @@ static void expect_roots(double *x, int n)
 }
 
 /* Tests doubles whose square roots are closest to the midpoint of two neighbouring doubles, where an inexact root would be rounded the wrong way.
- * If the midpoint is x / 2 with x odd and the root has 53 bits, the double is (x^2 - c) / 4 for a small c, so x^2 - c must be divisible by 2^54 or 2^55. */
+ * If the midpoint is x / 2 with x odd and the root has 53 bits, the double is (x^2 - c) / 4 for a small c, so x^2 - c must be divisible
+ * by 2^54 or 2^55. */
 static void test_roots_near_the_middle(void **state)
 {
     (void)state;
