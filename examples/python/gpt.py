@@ -1,13 +1,11 @@
 """A small GPT on characters: it is trained on any text file, saved, resumed and sampled. The program is written as for PyTorch; with `import torch`
-instead
-of gradus it prints the same losses.
+instead of gradus it prints the same losses.
 
     python examples/python/gpt.py train text.txt [--steps 1000] [--every 100] [--seed 0] [--file gpt.pt] [--resume]
     python examples/python/gpt.py sample [--file gpt.pt] [--prompt "Once"] [--length 300] [--temperature 0.8] [--top-k 20] [--seed 0]
 
 Each block has causal self-attention over the previous characters, followed by a two-layer network for each position. The model predicts the next
-character.
-While it samples, the keys and values of previous characters are cached, so that each step processes a single character.
+character. While it samples, the keys and values of previous characters are cached, so that each step processes a single character.
 """
 import argparse
 import sys

@@ -1,12 +1,10 @@
 """Reads given names letter by letter and predicts which language they are from. The program is written as for PyTorch; with `import torch` instead
-of gradus
-it prints the same losses.
+of gradus it prints the same losses.
 
     python examples/python/lstm_names.py [names.txt] [--epochs 20] [--seed 0] [--read NAME ...]
 
 Names of different lengths are packed, so that the bidirectional LSTM stops at the end of each name. Its two final states are classified. Every
-seventh name
-is held out for the test.
+seventh name is held out for the test.
 """
 import argparse
 import sys
