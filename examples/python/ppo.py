@@ -19,8 +19,7 @@ DISCOUNT, SMOOTHING, CLIP = 0.99, 0.95, 0.2
 
 class Carts:
     """A batch of cart-pole systems (Barto, Sutton and Anderson, 1983), integrated by Euler's method. A state is a row of position, velocity, angle
-    and
-        angular velocity."""
+    and angular velocity."""
 
     def __init__(self, count):
         self.states = self.fresh(count)
@@ -68,8 +67,7 @@ class Agent(nn.Module):
 @torch.no_grad()
 def play(agent, carts):
     """Plays STEPS steps of all carts. Returns states, actions, their log-probabilities, advantages and returns with one row for each step and cart,
-    and the
-        lengths of the episodes that ended."""
+    and the lengths of the episodes that ended."""
     seen, lengths = [], []
     for _ in range(STEPS):
         states = carts.states

@@ -159,8 +159,7 @@ def function_of(nodeid):
 
 def pytest_collection_modifyitems(config, items):
     """Puts the tests into a random order that keeps those of a file together, because they share costly fixtures. GRADUS_TESTS names a file that
-    lists the
-        functions to run."""
+    lists the functions to run."""
     wanted = os.environ.get("GRADUS_TESTS")
     if wanted:
         names = set(Path(wanted).read_text().splitlines())

@@ -46,10 +46,9 @@ def layout_of(size, layout):
     """Returns the sizes of a contiguous tensor, the permutation of its dimensions, and (start, step) of a slice of each dimension, which make the
     layout.
 
-        "strided" takes every second element of the last dimension; "inner" leaves out the first row, column, …; digits are the order of the
-    dimensions in
-        memory, the outermost first ("10" is a transposed matrix).
-        """
+    "strided" takes every second element of the last dimension; "inner" leaves out the first row, column, …; digits are the order of the dimensions
+    in memory, the outermost first ("10" is a transposed matrix).
+    """
     whole = [(0, 1)] * len(size)
     if layout == "strided":
         return size[:-1] + [2 * size[-1]], None, whole[:-1] + [(0, 2)]

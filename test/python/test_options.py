@@ -146,8 +146,7 @@ def test_numbers_arrive_as_they_are_written(compiler, standard, tmp_path):
 @pytest.mark.parametrize("compiler, standard", [("gcc", "c11"), ("clang", "c11"), ("g++", "c++11"), ("clang++", "c++17")])
 def test_where_a_number_makes_no_sense_it_does_not_compile(compiler, standard, tmp_path):
     """A number given for a tensor, a string or a generator does not compile, except 0, which is a null pointer and stands for None. In C a dtype may
-    be any integer,
-        so it is tested in C++ only; devices in C are tested in test_errors.c."""
+    be any integer, so it is tested in C++ only; devices in C are tested in test_errors.c."""
     if shutil.which(compiler) is None:
         pytest.skip(f"{compiler} is not installed: as root, apt-get install g++ clang")
     cpp = "++" in standard

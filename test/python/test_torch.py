@@ -464,8 +464,7 @@ def zero_dimensional(dtype):
 @pytest.mark.parametrize("name", HALF_CALLS)
 def test_half_types_and_numbers(name, dtype):
     """Half-type results are compared bit by bit, with as many elements as PyTorch's vectorized loops take; its scalar loops round products.
-    Logarithms, and sums that
-        PyTorch rounds once together with a product, may differ in the last bit of a few elements."""
+    Logarithms, and sums that PyTorch rounds once together with a product, may differ in the last bit of a few elements."""
     operator, arguments_of, call = HALF_CALLS[name]
     x, y = torch.linspace(-3, 3, 1024).to(getattr(torch, dtype)), torch.linspace(0.5, 7.5, 1024).to(getattr(torch, dtype))
     wanted = call(x, y)

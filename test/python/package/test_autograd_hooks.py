@@ -1,4 +1,4 @@
-"""Hooks on tensors, leaves and nodes, beside PyTorch."""
+"""Hooks on tensors, leaves and nodes, compared with PyTorch."""
 import pickle
 import traceback
 

@@ -1,4 +1,4 @@
-"""Masked tensors: what is printed, gradients and errors are PyTorch's; and what only Gradus has: more views, and gradients that come by ways with different masks."""
+"""Masked tensors: printing, gradients and errors are PyTorch's. Also what only Gradus has: more views, and sums of gradients with different masks."""
 import copy
 import pickle
 
@@ -13,7 +13,7 @@ MASK = [[True, False, True, True], [False, False, True, False]]
 
 
 def scope(module):
-    """What the expressions below name; those of them that are masked have requires_grad where the name is g or h."""
+    """Returns the names used in the expressions below. The masked tensors g and h require a gradient."""
     masked, d, m = module.masked, module.tensor([[0.0, -1.5, 2, 3], [4, 5, -6, 7]]), module.tensor(MASK)
     return {"torch": module, "F": module.nn.functional, "d": d, "m": m, "masked_tensor": masked.masked_tensor, "as_masked_tensor": masked.as_masked_tensor,
             "MaskedTensor": masked.MaskedTensor, "is_masked_tensor": masked.is_masked_tensor, "x": masked.masked_tensor(d, m), "y": masked.masked_tensor(d.flip(1) + 1, m),
@@ -26,7 +26,7 @@ def scope(module):
 
 
 def shown(module, program):
-    """What the last line of a program gives, after the others; or the class and the text of the error."""
+    """Runs a program of statements and returns the value of the last one, or the class and the text of the error."""
     names = scope(module)
     *statements, last = program.split("; ")
     try:
@@ -55,7 +55,7 @@ not_equal remainder sub subtract true_divide""".split()
 
 @pytest.mark.parametrize("name", UNARY)
 def test_unary(name):
-    if name != "sinc":  # whose numbers at integers are rounding errors
+    if name != "sinc":  # its values at integers are rounding errors
         agree(f"torch.{name}(x)")
     agree(f"torch.{name}(masked_tensor(d * 0.1, m))")
     if name not in ("isfinite", "isnan", "isreal", "signbit"):  # PyTorch refuses some gradients of masked tensors: the elements have those of plain tensors
