@@ -66,7 +66,7 @@ def test_the_plan_is_the_meta_device():
                     given = {key: value.detach() if isinstance(value, torch.Tensor) else value for key, value in change.mutated(operator, given).items()}
                     if any(t.is_meta for v in given.values() for t in tensors(v)) or not any(True for v in given.values() for t in tensors(v)):
                         continue
-                    meta = outcome(function, operator, {key: on_meta(value) for key, value in given.items()})  # before the cpu call, which may write to its arguments
+                    meta = outcome(function, operator, {key: on_meta(value) for key, value in given.items()})  # first: the cpu call may write
                     cpu = outcome(function, operator, given)
                     compared += 1
                     if differs(cpu, meta):

@@ -26,8 +26,8 @@ SHOW = "print(torch.__config__.show().split('BLAS: ')[1].splitlines()[0])\n"
 
 
 def run(program, before=None, **environment):
-    """Returns the output of a program run in a new process, which calls `before` first.""" own = {name: value for name, value in os.environ.items()
-    if not name.startswith("OPENBLAS_")}  # these variables would choose the kernels
+    """Returns the output of a program run in a new process, which calls `before` first."""
+    own = {name: value for name, value in os.environ.items() if not name.startswith("OPENBLAS_")}  # these variables would choose the kernels
     result = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, env=own | environment, preexec_fn=before)
     assert result.returncode == 0, f"status {result.returncode}: {result.stdout}{result.stderr}"
     return result.stdout.strip()

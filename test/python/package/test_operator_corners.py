@@ -169,7 +169,7 @@ def test_smoothed_labels_that_are_ignored(weight, wanted):
 
 
 def test_sources_smaller_than_their_index():
-    """No element is read out of bounds for indices out of range."""
+    """A source with fewer elements than its index is refused, so that no element is read out of bounds."""
     def index(*sizes):
         return torch.zeros(*sizes, dtype=torch.int64)
 

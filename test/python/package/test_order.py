@@ -70,7 +70,7 @@ def test_lines_that_lie_apart(dtype):
 @pytest.mark.parametrize("dtype", ["float32", "float64", "int64", "int32"])
 @pytest.mark.parametrize("n", [1, 2, 50, 191, 192, 3000, 70000])
 def test_elements_that_differ(dtype, n):
-    """The k-th element is found by its digits, for large and small ranges of values."""
+    """Distinct elements, among which the k-th is found by digits alone, for small and large ranges of values."""
     def program(torch):
         results, pick = [], random.Random(f"{dtype} {n}")
         for most in (n, 1 << 31) if "int" in dtype else (n, 1 << 23):
@@ -87,7 +87,8 @@ def test_elements_that_differ(dtype, n):
 @pytest.mark.parametrize("dtype", ["float64", "int64"])
 @pytest.mark.parametrize("n", [60, 400, 5000])
 def test_keys_that_agree_in_their_highest_bits(dtype, n):
-    """Some neighbours, or too many, agree in the digits that are sorted first: one number far away makes the differences of the others small."""
+    """Two numbers far from the others make their differences relatively small, so that few or too many neighbours agree in the digits that are
+    sorted first."""
     def program(torch):
         results, pick = [], random.Random(f"alike {n}")
         for most in (1 << 40, 1 << 60):
@@ -111,7 +112,7 @@ def test_cumsum_over_lines_that_lie_apart():
 
 @pytest.mark.parametrize("often", [2, 50, 3000])
 def test_masks(often):
-    """Masks in which half, one in eight, or hardly any elements are true; as masks and as indices, for reading and writing."""
+    """Masks in which one element in 2, 50 or 3000 is true, for reading and writing."""
     def program(torch):
         results = []
         for sizes in ((4001,), (70, 61), (9, 20, 30), (130, 1)):

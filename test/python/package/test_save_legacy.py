@@ -12,7 +12,7 @@ from nn_programs import needs_torch
 from oracle import torch
 from test_save import DTYPES, plain
 
-STORED = [dtype for dtype in DTYPES if not dtype.startswith(("uint16", "uint32", "uint64", "float8"))]  # PyTorch cannot read its own files of the other dtypes
+STORED = [dtype for dtype in DTYPES if not dtype.startswith(("uint16", "uint32", "uint64", "float8"))]  # PyTorch cannot read the others
 
 
 def contents(t):

@@ -247,7 +247,7 @@ def test_a_safetensors_file(tmp_path):
 
 
 def test_files_of_a_program_that_runs_as_torch(tmp_path):
-    """Modules saved by a program under as_torch can be loaded with gradus, and vice versa."""
+    """Modules saved by gradus can be loaded by a program under as_torch, and vice versa."""
     program = "import sys, torch\nm = torch.load(sys.argv[1], weights_only=False)\ntorch.save(m, sys.argv[2])\nassert type(m) is torch.nn.Linear\n"
     (tmp_path / "program.py").write_text(program)
     module = nn.Linear(2, 3)

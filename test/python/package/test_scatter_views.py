@@ -26,7 +26,7 @@ def gradients(module, name, whole, part, args):
     made = getattr(module, name)(x, y, *args)
     first = module.autograd.grad((made * made * made).sum(), (x, y), create_graph=True)
     second = module.autograd.grad(sum((g * g).sum() for g in first), (x, y), allow_unused=True)
-    of_self = [] if name == "as_strided_scatter" else [first[0].detach(), *second]  # PyTorch's are those of src; the operator matrix compares them with finite differences
+    of_self = [] if name == "as_strided_scatter" else [first[0].detach(), *second]  # PyTorch gives self the gradients of src
     return [made.detach(), first[1].detach(), *of_self, type(made.grad_fn).__name__, made.stride()]
 
 

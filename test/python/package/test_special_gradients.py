@@ -138,7 +138,7 @@ def test_what_is_better_than_in_pytorch():
 
 def test_atan2_at_the_origin():
     compare(lambda module, x, y: module.atan2(x, y), [0.0, -0.0, 0.0, 1.0, -2.0, 3.0], [0.0, 0.0, -0.0, 0.0, 3.0, -1.0])
-    assert gradients(gradus, lambda module, x, y: module.atan2(x, y), [1e-200], [0.0]) == [[0.0], [-1e200]]  # PyTorch returns 0, because the square underflows
+    assert gradients(gradus, lambda module, x, y: module.atan2(x, y), [1e-200], [0.0]) == [[0.0], [-1e200]]  # PyTorch: 0, the square underflows
     compare(lambda module, x: module.angle(x), [0j, 1j, -1 + 0j], dtype="complex128")
 
 

@@ -104,7 +104,7 @@ def with_values(pick, values):
 
 
 def hard_matrices(n, count=70):
-    """Batches for the kernels that compute several matrices in vector lanes; each matrix converges after another number of steps."""
+    """Returns batches for the kernels that compute several matrices in vector lanes; the matrices of a batch need different numbers of steps."""
     pick = np.random.default_rng(n)
     grades, eye = 10.0 ** -np.arange(n), np.eye(n)
     bits = pick.integers(0, 2, size=(2, count, n, 1))

@@ -279,7 +279,7 @@ def test_classes_get_their_calls(use, name):
 
 @pytest.mark.parametrize("width", range(20, 75))
 def test_what_stands_behind_the_elements_fits_into_the_line(settings, width):
-    """The limits of the options are those of PyTorch."""
+    """dtype=, size= and other suffixes move to the next line at the same line widths as in PyTorch."""
     def program(module):
         module.set_printoptions(linewidth=width)
         try:
