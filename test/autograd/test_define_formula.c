@@ -432,7 +432,7 @@ static void test_formulas_that_are_refused(void **state)
     assert_null(grd_op_find("t15::f"));
 }
 
-/* This formula needs a presence, shape, strides and offset of each of four tensors, which is the most that can be saved; any more is refused. */
+/* The first formula saves 16 values, four of each tensor (its presence, shape, strides and offset), which is the limit. One more is refused. */
 static void test_formulas_that_save_too_much(void **state)
 {
     (void)state;

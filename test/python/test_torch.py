@@ -190,7 +190,7 @@ UP_TO_SIGNS = {"linalg_eigh", "linalg_svd", "svd"}
 NOT_A_NUMBER = {(name, dtype) for name in ("matrix_exp", "linalg_matrix_exp") for dtype in ("float16", "bfloat16")}
 
 
-# Computed here on purpose, although PyTorch refuses.
+# SUPERSETS lists calls that Gradus computes on purpose although PyTorch refuses them.
 HOMES = {"linalg": torch.linalg, "special": torch.special, "fft": torch.fft, "windows": torch.signal.windows}
 SUPERSETS = tomllib.loads((g.ROOT / "test/data/supersets.toml").read_text())
 

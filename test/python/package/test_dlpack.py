@@ -173,7 +173,7 @@ def exchange():
 
 
 def test_a_capsule_says_whether_it_is_a_copy():
-    """The flags of the capsule are those of the standard; PyTorch does not set them."""
+    """A capsule over a copy has the flag that the standard requires; PyTorch does not set it."""
     pointer = ctypes.PYFUNCTYPE(ctypes.c_void_p, ctypes.py_object, ctypes.c_char_p)(("PyCapsule_GetPointer", ctypes.pythonapi))
     x = gradus.ones(3)
     for copy, flags in ((True, 2), (False, 0), (None, 0)):

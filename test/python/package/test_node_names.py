@@ -181,7 +181,7 @@ def names_of(function, operator, values, fixed, in_place):
 
 
 def differing():
-    """Collects {(name, ours, PyTorch's)} for every sample of every operator in all forms of a call, and compares it with the known differences."""
+    """Returns {(name, ours, PyTorch's)} of the differing node names, for every sample of every operator in all forms of a call."""
     homes, found, compared = {"function": torch, "nn": torch.nn.functional, "linalg": torch.linalg, "special": torch.special, "fft": torch.fft, "windows": torch.signal.windows, "method": torch.Tensor}, set(), 0
     for full, function, operator, form in shown():
         home, name = full.split(".")

@@ -166,7 +166,7 @@ def test_vmap(t):
 
 @same
 def test_a_gradient_without_places(t):
-    """Max pooling stores indices only if a gradient is recorded; vmap, jvp and other transforms compute them when they need them."""
+    """Max pooling stores indices only if a gradient is recorded; the transforms of torch.func compute them when they need them."""
     x = t.randn(2, 3, 8, 8, dtype=t.float64)
     yield t.func.hessian(lambda x: (t.nn.functional.max_pool2d(x, 2) ** 3).sum())(x[:1, :1, :4, :4])
     yield t.func.grad(lambda x: t.nn.functional.max_pool2d(x, 3, 2, 1).sin().sum())(x)

@@ -107,7 +107,7 @@ def test_tensors_that_share_memory():
 
 
 def test_a_path_that_is_no_text(tmp_path):
-    """A path that is not valid UTF-8 appears in the error with its invalid bytes replaced."""
+    """A path that is not valid UTF-8 can be written and read, and errors about it have a text."""
     name = os.fsencode(tmp_path) + b"/\xff\xfe"
     with pytest.raises(FileNotFoundError):
         load_file(name)
