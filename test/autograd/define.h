@@ -128,7 +128,7 @@ static inline void check_gradients(const grd_op *op, grd_tensors inputs, grd_val
 
 static const grd_value nothing = {.kind = GRD_KIND_NONE};
 
-/* ---- What is refused -------------------------------------------------------------------------------------------------------------------- */
+/* ---- Refused definitions ---------------------------------------------------------------------------------------------------------------- */
 
 static inline void refused(const grd_definition *definition, grd_error_code code, const char *text)
 {

@@ -208,7 +208,7 @@ static void test_backward_inside_backward(void **state)
     EXPECT_VALUES(grd_grad_of(x), 2, 4, 6);
 }
 
-/* ---- What a function may not do -------------------------------------------------------------------------------------------------- */
+/* ---- Errors in custom functions -------------------------------------------------------------------------------------------------- */
 
 /* Saves NULL and x alternately until the list of saved tensors has to grow. */
 static void many_forward(grd_custom_call *call, grd_tensor *const *inputs, grd_tensor **ret_outputs)
@@ -408,7 +408,7 @@ static void test_an_input_handed_back_is_not_written(void **state)
     EXPECT_VALUES(y, 1, 2, 3);
 }
 
-/* ---- In two halves ------------------------------------------------------------------------------------------------------------------- */
+/* ---- grd_custom_begin and grd_custom_end --------------------------------------------------------------------------------------------- */
 static int released;
 static void count_release(void *context)
 {
@@ -533,7 +533,7 @@ static void test_a_context_owns_its_node(void **state)
     grd_drop(x);
 }
 
-/* ---- What a collector sees --------------------------------------------------------------------------------------------------------------- */
+/* ---- Contexts as a garbage collector sees them ------------------------------------------------------------------------------------------- */
 static grd_tensor *same_gradient(grd_tensor *grad, void *context)
 {
     (void)context;

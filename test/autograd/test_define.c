@@ -98,7 +98,7 @@ static void test_a_kernel_for_a_key_comes_before_the_composite(void **state)
     assert_int_equal(runs, 1);
 }
 
-/* ---- Kernels that do not keep their word --------------------------------------------------------------------------------------------- */
+/* ---- Kernels with invalid results ---------------------------------------------------------------------------------------------------- */
 
 static void write_nothing(const grd_op *op, grd_keyset keys, grd_tensor *out, const grd_value *args, grd_value *ret_results, void *context)
 {
@@ -182,7 +182,7 @@ static void test_what_a_kernel_writes_is_looked_at(void **state)
     check_gradients(own, grd_tensors(double_leaf()), nothing);
 }
 
-/* ---- Functions ------------------------------------------------------------------------------------------------------------------------ */
+/* ---- Gradient functions --------------------------------------------------------------------------------------------------------------- */
 
 /* The gradient of x * y * scale, which reads both tensors. */
 static void product_gradient(const grd_gradient *g, grd_value *ret_grads)
@@ -261,7 +261,7 @@ static void test_gradients_as_functions(void **state)
     assert_null(grd_grad_of(x));
 }
 
-/* ---- What is saved ---------------------------------------------------------------------------------------------------------------------- */
+/* ---- Saved values ----------------------------------------------------------------------------------------------------------------------- */
 
 /* Computes weight * (sum of a list). Its gradient reads every kind of argument: a tensor, a list, a string and a generator. */
 static void weighted(const grd_op *op, grd_keyset keys, grd_tensor *out, const grd_value *args, grd_value *ret_results, void *context)
@@ -368,7 +368,7 @@ static void test_lists_of_results_are_saved(void **state)
     expect_error("has been modified by an inplace operation: [FloatTensor [3]], which is output 0 of T23ExponentialsBackward0");
 }
 
-/* ---- What is refused -------------------------------------------------------------------------------------------------------------------- */
+/* ---- Refused definitions ---------------------------------------------------------------------------------------------------------------- */
 
 static void test_definitions_that_are_refused(void **state)
 {

@@ -133,7 +133,7 @@ static void test_out_is_refused(void **state)
     expect_error("functions with out=... arguments don't support automatic differentiation");
 }
 
-/* ---- With the graph -------------------------------------------------------------------------------------------------------------- */
+/* ---- Forward mode together with reverse mode ------------------------------------------------------------------------------------- */
 /* For f = sum(exp(x) * x) the gradient exp(x) (1 + x) has the tangent exp(x) (2 + x) v. */
 static void test_forward_over_reverse(void **state)
 {

@@ -3,7 +3,7 @@
  * unchanged bit for bit, and the same call must work once there is memory. One operator is one test; `test_operators tanh` runs one. */
 #include "call.h"
 
-/* ---- What must not change ------------------------------------------------------------------------------------------------------- */
+/* ---- Tensors that must not change ----------------------------------------------------------------------------------------------- */
 
 enum { MAX_DIMS = 8, MAX_BYTES = 1 << 18 };
 
@@ -74,7 +74,7 @@ static void free_images(struct images *images)
         free(images->list[i].bytes);
 }
 
-/* ---- Ways to call an operator ------------------------------------------------------------------------------------------------------ */
+/* ---- Forms of a call --------------------------------------------------------------------------------------------------------------- */
 
 enum way { FUNCTIONAL, INPLACE, OUT, OUT_RESIZED, BACKWARD, FORWARD, BATCHED, WAYS };
 static const char *const way_names[] = {"functional", "in place", "out=", "out= of another shape", "backward", "forward", "batched"};
@@ -190,7 +190,7 @@ static bool call_in_way(struct call *call, enum way way, grd_tensor *written, st
     return grd_call(call->op, way == INPLACE ? GRD_INPLACE : GRD_OUT, args, call->test->n, way == INPLACE ? NULL : written, &result);
 }
 
-/* ---- The check ------------------------------------------------------------------------------------------------------------------------ */
+/* ---- Checking one operator ------------------------------------------------------------------------------------------------------------ */
 
 struct attempt {
     const struct test_case *test;

@@ -69,7 +69,7 @@ static double seconds(void)
     return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
 }
 
-/* ---- One action ------------------------------------------------------------------------------------------------------------------- */
+/* ---- Random actions --------------------------------------------------------------------------------------------------------------- */
 
 /* Returns a graph of a few nodes over a leaf, to be put into a cell. */
 static grd_tensor *new_trunk(grd_tensor *leaf)
@@ -320,7 +320,7 @@ static void test_everything_at_once(void **state)
     assert_int_equal(grd_memory_get_stats().blocks, before);
 }
 
-/* ---- Nothing is lost ----------------------------------------------------------------------------------------------------------------- */
+/* ---- No accumulated gradient is lost ------------------------------------------------------------------------------------------------- */
 
 enum { ROUNDS = 400 };
 static grd_tensor *counter;
@@ -426,7 +426,7 @@ static void test_the_first_history_does_not_lead_back(void **state)
     assert_int_equal(grd_memory_get_stats().blocks, before);
 }
 
-/* ---- Chains of owners ------------------------------------------------------------------------------------------------------------------ */
+/* ---- Chains of tensors that own each other --------------------------------------------------------------------------------------------- */
 
 enum { LINKS = 300000, SMALL_STACK = 512 << 10 };
 

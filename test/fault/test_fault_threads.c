@@ -352,7 +352,7 @@ static void test_shared_generator(void **state)
     grd_generator_drop(generator);
 }
 
-/* ---- Ends of threads -------------------------------------------------------------------------------------------------------------------------- */
+/* ---- Threads that end with open scopes -------------------------------------------------------------------------------------------------------- */
 
 static grd_tensor *_Atomic handed_over[THREADS];
 

@@ -6,7 +6,7 @@
 
 #include <math.h>
 
-/* ---- Places ---------------------------------------------------------------------------------------------------------------------- */
+/* ---- Positions of elements ------------------------------------------------------------------------------------------------------- */
 int64_t plain_count(int ndim, const int64_t *sizes);
 int plain_split_index(const struct plain *p, int place, int64_t *ret_index);
 int plain_join_index(const struct plain *p, const int64_t *index);

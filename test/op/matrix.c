@@ -161,7 +161,7 @@ static void check_null(const struct call *call, const struct setting *s)
     }
 }
 
-/* ---- Shorter ways -------------------------------------------------------------------------------------------------------------- */
+/* ---- Fast paths ---------------------------------------------------------------------------------------------------------------- */
 
 /* Checks that two tensors have the same dtype, shape, strides and bits. */
 static void check_same(grd_tensor *got, grd_tensor *wanted, const struct test_case *test, const struct setting *s)

@@ -63,7 +63,7 @@ static void nothing_was_registered(void)
     assert_null(grd_op_find("kernels::negate"));
 }
 
-/* ---- What is refused -------------------------------------------------------------------------------------------------------------- */
+/* ---- Files that are refused ------------------------------------------------------------------------------------------------------- */
 
 static void test_files_that_cannot_be_loaded(void **state)
 {
@@ -261,7 +261,7 @@ static void test_a_fork_in_the_middle_of_a_load(void **state)
         close(told[i]), close(heard[i]);
 }
 
-/* ---- A load that succeeds: this one stays, so it comes last ---------------------------------------------------------------------------- */
+/* ---- A load that succeeds (last, because plug-ins stay loaded) ------------------------------------------------------------------------- */
 
 /* Each allocation fails in turn, once with all later ones and once alone. The plug-in's load function loads `inner`, which is loaded already. */
 static void test_allocations_that_fail(void **state)

@@ -126,7 +126,7 @@ def pytest_runtest_protocol(item):
             fcntl.flock(file, fcntl.LOCK_UN)  # Closing the file does not unlock it while a process forked by the test still has it open.
 
 
-# ---- Tests of the package where it is not built -------------------------------------------------------------------------
+# ---- Tests of the package if it is not built ----------------------------------------------------------------------------
 
 
 class Unbuilt(pytest.File):
@@ -149,7 +149,7 @@ def pytest_pycollect_makemodule(module_path, parent):
     return None
 
 
-# ---- Order, and what was skipped ----------------------------------------------------------------------------------------
+# ---- Order of the tests, and the report of skipped tests ----------------------------------------------------------------
 
 
 def function_of(nodeid):

@@ -175,7 +175,7 @@ int main(void)
     assert result.returncode == 0 and result.stdout == "", result.stdout + result.stderr
 
 
-# ---- Who watches memory --------------------------------------------------------------------------------------------------------------
+# ---- valgrind and AddressSanitizer ---------------------------------------------------------------------------------------------------
 
 STALE = ["stale_pointer", "stale_large_pointer", "stale_sizes"]
 

@@ -136,7 +136,7 @@ static void check_close(grd_tensor *got, grd_tensor *wanted, const char *what, c
             fail_msg("%s: element %lld is %.17g, not %.17g, in %s", what, (long long)i, a[i], b[i], describe(choice, dtype));
 }
 
-/* ---- One call ------------------------------------------------------------------------------------------------------------------ */
+/* ---- Calls under a batch level ------------------------------------------------------------------------------------------------- */
 
 static bool run_batched(const struct call *base, struct sources *s, struct results *ret_results)
 {

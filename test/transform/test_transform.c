@@ -135,7 +135,7 @@ static void test_a_level_is_its_thread_s(void **state)
     assert_int_equal(grd_batch_size(), 3);
 }
 
-/* ---- What is refused ---------------------------------------------------------------------------------------------------------------- */
+/* ---- Refused calls ------------------------------------------------------------------------------------------------------------------ */
 
 static void test_elements_cannot_be_read(void **state)
 {
@@ -384,7 +384,7 @@ static void test_history_is_below(void **state)
     assert_false(grd_requires_grad(b));
 }
 
-/* ---- Loops ------------------------------------------------------------------------------------------------------------------------------------ */
+/* ---- Operators that run in a loop ------------------------------------------------------------------------------------------------------------- */
 
 static char warned[512];
 static int warnings;

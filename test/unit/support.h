@@ -19,7 +19,7 @@
 #include "core/tensor.h"
 #include "gradus/gradus.h"
 
-/* ---- Around a test ----------------------------------------------------------------------------------------------------------- */
+/* ---- Setup, skipping and child processes ------------------------------------------------------------------------------------- */
 
 /* Runs a test in a scope of its own, so that its tensors are dropped, and seeds the generator, so that its numbers do not depend on other tests. */
 #define IN_SCOPE(test) cmocka_unit_test_setup_teardown(test, open_scope, close_scope)

@@ -16,7 +16,7 @@
 
 enum { MIB = 1 << 20 };
 
-/* ---- The system: the linker brings these calls here (CMakeLists.txt) ---------------------------------------------------------------- */
+/* ---- Wrappers of the system calls (see CMakeLists.txt) ------------------------------------------------------------------------------ */
 
 enum { MOST_LOGGED = 64 };
 static size_t returned[MOST_LOGGED]; /* sizes of the unmapped regions, in order */
@@ -74,7 +74,7 @@ static int empty_before(void **state)
     return 0;
 }
 
-/* ---- Order and amount ------------------------------------------------------------------------------------------------------------------ */
+/* ---- Order of release and size of the cache -------------------------------------------------------------------------------------------- */
 
 static void the_oldest_goes_first(void **state)
 {
@@ -188,7 +188,7 @@ static void a_cache_limit_holds(void **state)
     grd_memory_set_limit(0);
 }
 
-/* ---- Other sizes ------------------------------------------------------------------------------------------------------------------------- */
+/* ---- Requests of other sizes ------------------------------------------------------------------------------------------------------------- */
 
 /* So large that LARGE + LARGE / 3 is more than the cache may keep, which is about 5/4 of the peak use plus 64 MiB. */
 static const size_t LARGE = (size_t)900 * MIB;
@@ -345,7 +345,7 @@ static void the_peak_of_what_is_held(void **state)
     assert_int_equal(grd_memory_get_stats().peak_held, before);
 }
 
-/* ---- Refused -------------------------------------------------------------------------------------------------------------------------------- */
+/* ---- System calls that fail ----------------------------------------------------------------------------------------------------------------- */
 
 /* If mmap fails, the cache is released and mmap tried once more. A request that fails changes no statistics. */
 static void mapping_is_refused(void **state)

@@ -20,7 +20,7 @@
 #include "base/thread.h"
 #include "support.h"
 
-/* ---- The system ------------------------------------------------------------------------------------------------------------------ */
+/* ---- The simulated system -------------------------------------------------------------------------------------------------------- */
 
 enum { MAX_FILES = 4, MIB = 1 << 20 };
 
@@ -124,7 +124,7 @@ ssize_t __wrap_getrandom(void *ret_bytes, size_t size, unsigned flags)
     return refuse() ? -1 : __real_getrandom(ret_bytes, size, flags);
 }
 
-/* ---- Restricted ------------------------------------------------------------------------------------------------------------------- */
+/* ---- Restricted resources --------------------------------------------------------------------------------------------------------- */
 
 static void processors_that_may_be_used(void **state)
 {
@@ -227,7 +227,7 @@ static void threads_have_a_limit(void **state)
     assert_int_equal(status_of(child), 1024 / 16);
 }
 
-/* ---- Refused ---------------------------------------------------------------------------------------------------------------------- */
+/* ---- System calls that fail ------------------------------------------------------------------------------------------------------- */
 
 /* Checks that an allocation fails with MemoryError. The error has the static text, since there is no memory to format one either. */
 static void expect_refused(size_t size)

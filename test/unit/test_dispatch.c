@@ -177,7 +177,7 @@ static void test_errors_stick_and_the_first_wins(void **state)
     assert_true(grd_item_double(grd_failed) != grd_item_double(grd_failed));
 }
 
-/* ---- Questions about operators, and what is refused ------------------------------------------------------------------------------- */
+/* ---- Properties of operators, and refused calls ----------------------------------------------------------------------------------- */
 
 static void test_what_an_operator_tells(void **state)
 {

@@ -553,7 +553,7 @@ static void words(void)
                                                       "not 'fortran'");
 }
 
-/* ---- How errors stay ---------------------------------------------------------------------------------------------------------------- */
+/* ---- Pending errors ----------------------------------------------------------------------------------------------------------------- */
 
 /* While an error is pending, no call computes, reads or writes anything. */
 static void the_first_of_several(void)

@@ -178,7 +178,7 @@ static void bools_are_0_or_1(void **state)
     grd_tensor_file_close(file);
 }
 
-/* ---- Into tensors ------------------------------------------------------------------------------------------------------------------------ */
+/* ---- Loading into tensors ---------------------------------------------------------------------------------------------------------------- */
 
 static void tensors_are_filled(void **state)
 {
@@ -214,7 +214,7 @@ static void nothing_is_filled_unless_all_is(void **state)
     assert_true(grd_item_int64(grd_any(w)) == 0);
 }
 
-/* ---- Refused ------------------------------------------------------------------------------------------------------------------------------- */
+/* ---- Refused calls ------------------------------------------------------------------------------------------------------------------------- */
 
 /* Checks that saving fails with this error and leaves the existing file unchanged. */
 static void expect_refused(grd_named_tensors tensors, grd_named_texts metadata, grd_error_code code, const char *text)

@@ -228,7 +228,7 @@ static void a_full_disk_leaves_the_old_file(void **state)
     unlink("a");
 }
 
-/* ---- What others have left ----------------------------------------------------------------------------------------------------------------- */
+/* ---- Files left by killed processes -------------------------------------------------------------------------------------------------------- */
 
 static void what_was_left_is_removed(void **state)
 {

@@ -14,7 +14,7 @@
 
 #include "folder.h"
 
-/* ---- The system --------------------------------------------------------------------------------------------------------------------------- */
+/* ---- The simulated system ----------------------------------------------------------------------------------------------------------------- */
 
 /* For each call the errno with which it fails, or 0 if it succeeds. Only the next `times` of these failures happen; a negative number: all. */
 static struct {
@@ -119,7 +119,7 @@ ssize_t __wrap_pread(int descriptor, void *ret_data, size_t size, off_t offset)
     return refuse(refused.read) ? -1 : __real_pread(descriptor, ret_data, size > 3 ? 3 : size, offset);
 }
 
-/* ---- Around the tests ------------------------------------------------------------------------------------------------------------------------ */
+/* ---- Setup and checks ------------------------------------------------------------------------------------------------------------------------ */
 
 static int remove_file(void **state)
 {

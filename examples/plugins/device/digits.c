@@ -13,7 +13,7 @@
 enum { IMAGES = 1797, PIXELS = 64, DIGITS = 10, HIDDEN = 128, BATCH = 32, EPOCHS = 6, TRAINED = 1200, MAX_DEVICES = 8 };
 enum { W1, B1, W2, B2, PARAMETERS };
 
-/* ---- Data: the tensors lie on the device -------------------------------------------------------------------------------------- */
+/* ---- Data, copied to the device ----------------------------------------------------------------------------------------------- */
 
 static float pixels[IMAGES][PIXELS];
 static int64_t digits[IMAGES];
@@ -144,7 +144,7 @@ static bool train(grd_device device, double *ret_losses, double *ret_accuracy)
     return grd_ok();
 }
 
-/* ---- Side by side ------------------------------------------------------------------------------------------------------------------ */
+/* ---- Comparison of the devices ----------------------------------------------------------------------------------------------------- */
 
 /* Loads a plug-in and returns its device: "vault" for "build/vault.so". */
 static grd_device load_device(const char *path)

@@ -115,7 +115,7 @@ static void serve(const grd_op *op, grd_keyset keys, grd_tensor *out, const grd_
     ret_results[0].v.tensor = wrap(shares);
 }
 
-/* ---- In and out ---------------------------------------------------------------------------------------------------------------------- */
+/* ---- Encryption and decryption ------------------------------------------------------------------------------------------------------- */
 
 /* Returns unpredictable random words in the sizes of `like`. */
 static grd_tensor *noise_like(grd_tensor *like)

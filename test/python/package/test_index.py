@@ -29,7 +29,7 @@ def cases(seed, **options):
         yield rng, shape, random_index(rng, shape, **options)
 
 
-# ---- Against NumPy: slices in both directions ---------------------------------------------------------------------------------------
+# ---- Compared with NumPy: slices with steps of both signs ---------------------------------------------------------------------------
 
 
 def test_get_numpy():
@@ -73,7 +73,7 @@ def test_set_numpy():
         assert same(x, expected), (shape, parts, value)
 
 
-# ---- Against PyTorch: values and gradients ---------------------------------------------------------------------------------------------
+# ---- Compared with PyTorch: values and gradients ---------------------------------------------------------------------------------------
 
 
 def test_get_torch():
@@ -114,7 +114,7 @@ def test_gradient_of_set():
                 assert same(ours, theirs.detach().numpy()), (shape, parts, value)
 
 
-# ---- What each form means ------------------------------------------------------------------------------------------------------------------
+# ---- The meaning of each form of index -----------------------------------------------------------------------------------------------------
 
 
 @pytest.fixture

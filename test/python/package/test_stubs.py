@@ -84,7 +84,7 @@ torch.max(x, x, x, x)  # call-overload
 """
 
 
-# ---- Read from the stubs ----------------------------------------------------------------------------------------------
+# ---- Signatures in the stubs ------------------------------------------------------------------------------------------
 
 def parameters(arguments):
     """Returns [(name, kind, has a default)]."""
@@ -126,7 +126,7 @@ PLACES.update({name: (definitions(nodes[0].body), getattr(_C, name)) for name, n
                if isinstance(nodes[0], ast.ClassDef) and hasattr(_C, name)})
 
 
-# ---- Read from the extension -------------------------------------------------------------------------------------------
+# ---- Signatures of the extension ---------------------------------------------------------------------------------------
 
 KINDS = {"POSITIONAL_ONLY": "positional", "POSITIONAL_OR_KEYWORD": "any", "VAR_POSITIONAL": "*", "KEYWORD_ONLY": "keyword", "VAR_KEYWORD": "**"}
 
@@ -151,7 +151,7 @@ def signatures(function):
         return [from_text(head) for head in heads]
 
 
-# ---- One beside the other ----------------------------------------------------------------------------------------------
+# ---- Comparison --------------------------------------------------------------------------------------------------------
 
 def roughly(signature):
     """Returns names and kinds. A variadic list of sizes counts as one argument, and defaults are ignored, because an overload may require an

@@ -463,7 +463,7 @@ def test_references_are_given_back(call):
     assert all(abs(sys.getrefcount(value) - count) < 100 for value, count in zip(watched, counts)), "references"
 
 
-# ---- Weird arguments -------------------------------------------------------------------------------------------------------------------
+# ---- Unusual arguments -----------------------------------------------------------------------------------------------------------------
 
 class Refusing:
     def __index__(self):
