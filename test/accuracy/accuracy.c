@@ -1,7 +1,7 @@
 /* Measures how far the float32 results of unary elementwise operators are from the correctly rounded ones, at the instruction-set level in use.
  *
  *   test_accuracy [NAME...]            every 4099th float, and floats around the points where functions change their form: takes seconds
- * test_accuracy --every N [NAME...]  every Nth float; 1: all 2^32 of them
+ *   test_accuracy --every N [NAME...]  every Nth float; 1: all 2^32 of them
  *
  * The operators and their bounds are the rows of the generated operator matrix whose `accuracy` is set (test.ulps in the schema). The reference is
  * libm's function in float64 if there is one, else the operator itself in float64, which test_special_accuracy.py compares with mpmath. A bound is

@@ -1,8 +1,9 @@
 /* Runs a fuzz target without libFuzzer on bytes from a deterministic generator, so that a short run can serve as a test and a failure can be
  * reproduced.
  *
- *   fuzz_shape              20,000 executions (or GRADUS_FUZZ_RUNS) fuzz_shape run 123      execution 123 alone fuzz_shape FILE...      inputs
- * saved by libFuzzer */
+ *   fuzz_shape              20,000 executions (or GRADUS_FUZZ_RUNS)
+ *   fuzz_shape run 123      execution 123 alone
+ *   fuzz_shape FILE...      inputs saved by libFuzzer */
 #include <signal.h>
 #include <unistd.h>
 
