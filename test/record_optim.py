@@ -1,6 +1,6 @@
-"""Records the steps of PyTorch's optimizers and its gradient clipping: python3 test/record_optim.py, with torch 2.13 installed (a CPU build will do).
+"""Records the steps of PyTorch's optimizers and gradient clipping: python3 test/record_optim.py, with torch 2.13 installed (a CPU build suffices).
 
-Writes test/unit/recorded_optim.h for test_optim.c, which takes the same steps: parameters and gradients are numbers that are exact in float32.
+Writes test/unit/recorded_optim.h. test_optim.c takes the same steps; parameters and gradients are numbers that float32 represents exactly.
 """
 import textwrap
 from pathlib import Path
@@ -9,7 +9,7 @@ import torch
 
 STEPS = 4
 SIZES = [(13,), (2, 3)]
-# name, class, options; test_optim.c makes the same optimizers under the same names.
+# Each entry has name, class and options. test_optim.c makes the same optimizers under the same names.
 OPTIMIZERS = [
     ("sgd", "SGD", {"lr": 0.1}),
     ("sgd_momentum", "SGD", {"lr": 0.1, "momentum": 0.9, "dampening": 0.25, "weight_decay": 0.01, "maximize": True}),
@@ -46,7 +46,7 @@ def optimized(kind, options):
     optimizer = getattr(torch.optim, kind)(params, foreach=False, **options)
     for step in range(STEPS):
         for i, param in enumerate(params):
-            param.grad = None if step == 0 and i == 1 else gradient(SIZES[i], step)  # the second parameter starts a step later
+            param.grad = None if step == 0 and i == 1 else gradient(SIZES[i], step)  # the second parameter has no gradient in the first step
         optimizer.step()
     return [param.detach() for param in params]
 

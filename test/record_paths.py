@@ -1,9 +1,9 @@
-"""Records under which paths PyTorch has the same class or function: test/data/torch_paths.txt, a line for each that has several.
+"""Records the classes and functions of PyTorch that can be reached by several paths: test/data/torch_paths.txt has a line of paths for each.
 
     build/venv/bin/python test/record_paths.py
 
-Left out are parts of PyTorch that compile, distribute, quantize or profile or are for devices that Gradus does not know, and modules with an
-underscore.
+Modules with an underscore are left out, and parts of PyTorch that compile, distribute, quantize or profile, or are for devices that Gradus does not
+know.
 """
 import collections
 import importlib
@@ -30,12 +30,12 @@ def modules():
         if is_recorded(info.name):
             try:
                 yield importlib.import_module(info.name)
-            except Exception:  # A module for another machine.
+            except Exception:  # a module that needs another machine
                 continue
 
 
 def is_offered(module, name, value):
-    """True if the module defines the name or says that it is its own; what it merely imports is no path of it."""
+    """True if the module defines the name or is named as its module; a name that the module merely imports does not count."""
     home = str(getattr(value, "__module__", ""))
     if isinstance(value, types.ModuleType) or not callable(value) or name.startswith("_") or not home.startswith("torch"):
         return False
@@ -48,7 +48,7 @@ def main():
     for module in modules():
         for name, value in list(vars(module).items()):
             if is_offered(module, name, value):
-                kept.append(value)  # Its id stays its own.
+                kept.append(value)  # keeps the object alive, so that its id is not reused
                 paths[id(value)].add(f"{module.__name__}.{name}".partition(".")[2])
     lines = sorted(" ".join(sorted(group)) for group in paths.values() if len(group) > 1)
     FILE.write_text("\n".join(lines) + "\n")

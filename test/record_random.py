@@ -1,7 +1,7 @@
-"""Records PyTorch's random numbers: python3 test/record_random.py, with torch 2.13 installed (a CPU build will do).
+"""Records PyTorch's random numbers: python3 test/record_random.py, with torch 2.13 installed (a CPU build suffices).
 
-Writes test/data/random.json, which test/python/test_random.py replays, and test/unit/recorded_random.h for test_op_random.c. Recorded again on
-another machine the files are the same but for the last bits of float64 numbers that the C library's log, sin and cos stand behind.
+Writes test/data/random.json, which test/python/test_random.py replays, and test/unit/recorded_random.h for test_op_random.c. On another machine the
+recorded files are the same except for the last bits of float64 numbers that are computed with the C library's log, sin and cos.
 """
 import json
 import sys
@@ -23,7 +23,7 @@ PLAIN = [{"size": [n]} for n in (0, 1, 5, 15, 16, 17, 32, 100, 1000)]
 LAID_OUT = [{"size": []}, {"size": [5, 4], "layout": "10"}, {"size": [4, 5], "layout": "strided"}, {"size": [3, 9], "layout": "inner"},
             {"size": [2, 3, 4], "layout": "120"}, {"size": [2, 1, 3, 4], "layout": "2031"}]
 
-# Ordering these, the smallest first, makes every pivot of introselect and then of introsort a bad one (found by McIlroy's adversary).
+# Sorting these in ascending order makes every pivot of introselect and then of introsort a bad one (found with McIlroy's adversary).
 BAD_PIVOTS = [
     81, 0, 62, 1, 90, 2, 61, 3, 80, 4, 60, 5, 97, 6, 59, 7, 79, 8, 58, 9, 89, 10, 57, 11, 78, 12, 14, 13, 99, 98, 97, 96, 95, 94, 93, 92,
     91, 90, 89, 88, 87, 86, 85, 84, 83, 82, 81, 80, 79, 78, 77, 76, 75, 74, 73, 72, 71, 70, 69, 68, 67, 66, 65, 64, 63, 62, 61, 60, 59, 58,
@@ -34,7 +34,7 @@ BAD_PIVOTS = [
 
 
 def fills():
-    """(name, dtypes, arguments)"""
+    """Yields (name, dtypes, arguments) of the calls."""
     yield "uniform_", FLOATING + COMPLEX, {}
     yield "uniform_", FLOATING, {"from": -3.3, "to": 7.7}
     yield "uniform_", ["float16", "bfloat16"], {"from": -1, "to": 0}
@@ -91,7 +91,7 @@ def record():
 
 
 def header():
-    """The arrays of test_op_random.c: (name, type, values drawn after the seed 7)."""
+    """Returns the arrays of test_op_random.c as (name, type, values drawn after the seed 7)."""
     weights = torch.tensor([0.1, 0.2, 0.3, 0.4])
     falling, equal = -torch.tensor(BAD_PIVOTS, dtype=torch.float64), torch.arange(300, dtype=torch.float64) * 7 % 11
     arrays = [
@@ -136,7 +136,7 @@ def header():
 
 
 if __name__ == "__main__":
-    warnings.simplefilter("ignore")  # about integers that a floating dtype rounds
+    warnings.simplefilter("ignore")  # PyTorch warns about integers that a floating dtype rounds
     (TEST / "data").mkdir(exist_ok=True)
     (TEST / "data" / "random.json").write_text(record())
     (TEST / "unit" / "recorded_random.h").write_text(header())

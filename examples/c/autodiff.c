@@ -5,7 +5,7 @@
 
 #include <gradus/gradus.h>
 
-/* One line per node, indented by its distance from the loss. */
+/* Prints one line per node, indented by its distance from the loss. */
 static void print_graph(grd_node *node, int depth)
 {
     grd_tensor *leaf = grd_node_variable(node);

@@ -1,9 +1,9 @@
-/* Trains a gated recurrent network on a song, letter by letter, and lets it sing on.
+/* Trains a gated recurrent network (GRU) on the letters of a song and lets it continue the song.
  *
  *     char_rnn [steps]
  *
- * Shows how recurrent networks are used from C: one call of an operator runs all steps of all rows, its gradient goes back through time, and a cell continues from a state one letter
- * at a time. */
+ * Shows how recurrent networks are used from C: one operator runs all time steps of all rows, backpropagation through time is its gradient, and a
+ * cell operator continues from a state one letter at a time. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -28,7 +28,7 @@ static int64_t number_of(char letter)
     return strchr(alphabet, letter) - alphabet;
 }
 
-/* Pieces of the song from random places, [LENGTH + 1, ROWS]: what is read, and one letter more. */
+/* Returns pieces of the song from random positions, [LENGTH + 1, ROWS]: LENGTH input letters and one more, since the targets are the next letters. */
 static grd_tensor *draw_pieces(void)
 {
     static int64_t letters[LENGTH + 1][ROWS];
@@ -74,7 +74,7 @@ static void network_done(struct network *net)
         grd_drop(net->parameter[i]);
 }
 
-/* Letters [LENGTH, ROWS] to scores [LENGTH, ROWS, LETTERS] of the next ones. */
+/* Returns scores [LENGTH, ROWS, LETTERS] for the next letters, given letters [LENGTH, ROWS]. */
 static grd_tensor *network_forward(const struct network *net, grd_tensor *letters)
 {
     grd_tensor *const *p = net->parameter, *state = grd_zeros(grd_dims(1, ROWS, HIDDEN));
@@ -99,7 +99,7 @@ static double train_step(struct network *net)
     return value;
 }
 
-/* Prints a beginning and what the network sings on: each letter is drawn with the probability that it gives it, and read next. */
+/* Prints a beginning and the network's continuation. Each letter is drawn from the predicted distribution and is the next input. */
 static void sing(const struct network *net, const char *beginning)
 {
     grd_scope scope = grd_scope_open();

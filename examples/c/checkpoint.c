@@ -1,9 +1,9 @@
-/* A training that can be interrupted: it fits a line to points, saves its parameters and the number of steps after every fifty of them, and
- * goes on from the file when it is started again. The file is replaced as a whole, so a kill at any moment leaves one that can be loaded.
+/* A training that can be interrupted: it fits a line to points and saves its parameters and the number of steps after every fifty steps. Started
+ * again, it continues from the file. The file is replaced atomically, so a kill at any moment leaves a file that can be loaded.
  *
  *     checkpoint line.safetensors 100 && checkpoint line.safetensors 300
  *
- * Python's safetensors package, and gradus.safetensors, read the same file. */
+ * Python's safetensors package and gradus.safetensors can read the file. */
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -11,13 +11,13 @@
 
 enum { BETWEEN_SAVES = 50 };
 
-/* A tensor that outlives the scopes of the steps. */
+/* Returns a parameter that the caller owns, so that it outlives the scopes of the steps. */
 static grd_tensor *parameter(double value)
 {
     return grd_keep(grd_set_requires_grad(grd_from_data(&(float){(float)value}, grd_dims(1), GRD_FLOAT32), true));
 }
 
-/* Mean of (weight * x + bias - y)^2 over eleven points of y = 2 x + 1. */
+/* Returns the mean of (weight * x + bias - y)^2 over eleven points of the line y = 2 x + 1. */
 static grd_tensor *loss_of(grd_tensor *weight, grd_tensor *bias)
 {
     float x[11], y[11];

@@ -2,10 +2,10 @@
  *
  *     lenet [examples/data/digits.csv [lenet.safetensors]]
  *
- * The parameters have the names of PyTorch's, so a Sequential in Python loads the file: lenet.safetensors belongs to
+ * The parameters have the names that PyTorch gives those of a Sequential, so that the file can be loaded in Python into
  *
- *     Sequential(Conv2d(1, 16, 3, padding=1), ReLU(), Conv2d(16, 32, 3, padding=1), ReLU(), MaxPool2d(2), Conv2d(32, 64, 3, padding=1), ReLU(), MaxPool2d(2),
- *                Flatten(), Linear(256, 64), ReLU(), Linear(64, 10)) */
+ *     Sequential(Conv2d(1, 16, 3, padding=1), ReLU(), Conv2d(16, 32, 3, padding=1), ReLU(), MaxPool2d(2), Conv2d(32, 64, 3, padding=1), ReLU(),
+ *                MaxPool2d(2), Flatten(), Linear(256, 64), ReLU(), Linear(64, 10)) */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -20,7 +20,7 @@ enum { SIDE = 8, BATCH = 32, EPOCHS = 20, TEST = IMAGES / 3 };
 /* ---- Data ---------------------------------------------------------------------------------------------------------- */
 
 struct data {
-    grd_tensor *images; /* [IMAGES, 1, SIDE, SIDE], 0 to 1 */
+    grd_tensor *images; /* [IMAGES, 1, SIDE, SIDE], values from 0 to 1 */
     grd_tensor *labels; /* [IMAGES], int64 */
 };
 
@@ -40,11 +40,11 @@ static bool load(const char *path, struct data *ret_data)
 enum { LAYERS = 5, PARAMETERS = 2 * LAYERS };
 
 struct network {
-    grd_tensor *parameter[PARAMETERS]; /* weight and bias of each layer */
+    grd_tensor *parameter[PARAMETERS]; /* the weight and bias of each layer in turn */
     grd_optimizer *optimizer;
 };
 
-/* Names of the parameters in the Sequential, and the sizes of the weights. `kernel` is 0 for a linear layer. */
+/* The names of the parameters in the Sequential, and the sizes of the weights. `kernel` is 0 for a linear layer. */
 static const struct {
     const char *weight, *bias;
     int64_t outputs, inputs, kernel;
@@ -88,7 +88,7 @@ static grd_tensor *linear(const struct network *net, int layer, grd_tensor *x)
     return grd_linear(x, net->parameter[2 * layer], .bias = net->parameter[2 * layer + 1]);
 }
 
-/* images [N, 1, SIDE, SIDE] to scores [N, DIGITS]. */
+/* Returns scores [N, DIGITS] for images [N, 1, SIDE, SIDE]. */
 static grd_tensor *network_forward(const struct network *net, grd_tensor *images)
 {
     grd_tensor *x = convolved(net, 1, convolved(net, 0, images));
@@ -107,7 +107,7 @@ static bool network_save(const struct network *net, const char *path)
 
 /* ---- Training -------------------------------------------------------------------------------------------------------- */
 
-/* One minibatch; returns its loss. */
+/* Trains on one minibatch and returns its loss. */
 static double train_step(struct network *net, const struct data *data, grd_tensor *chosen)
 {
     const grd_scope scope = grd_scope_open();
@@ -121,7 +121,7 @@ static double train_step(struct network *net, const struct data *data, grd_tenso
     return value;
 }
 
-/* The share of the chosen images that are read right. */
+/* Returns the fraction of the chosen images that are read correctly. */
 static double accuracy(const struct network *net, const struct data *data, grd_tensor *chosen)
 {
     const grd_scope scope = grd_scope_open();

@@ -1,5 +1,5 @@
-/* The stride pictures of the talk "PyTorch internals": a 2x2 tensor, its row and its column share one storage, and differ only
- * in sizes, strides and offset. */
+/* The pictures of strides in the talk "PyTorch internals": a 2x2 tensor, one of its rows and one of its columns share a storage and differ only in
+ * sizes, strides and offset. */
 #include <stdio.h>
 
 #include <gradus/gradus.h>

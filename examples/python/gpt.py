@@ -1,10 +1,11 @@
-"""A small GPT of characters: trained on any text file, saved, resumed and sampled, as a PyTorch user writes it. `import torch` instead gives the same losses.
+"""A small GPT on characters: it is trained on any text file, saved, resumed and sampled. The program is written as for PyTorch; with `import torch`
+instead of gradus it prints the same losses.
 
     python examples/python/gpt.py train text.txt [--steps 1000] [--every 100] [--seed 0] [--file gpt.pt] [--resume]
     python examples/python/gpt.py sample [--file gpt.pt] [--prompt "Once"] [--length 300] [--temperature 0.8] [--top-k 20] [--seed 0]
 
-Every block looks back over the characters before (attention) and then works on each by itself (a two-layer network). What it learns is the next character. When it
-writes, keys and values of the characters before are kept, so that each step works on one character alone.
+Each block has causal self-attention over the previous characters, followed by a two-layer network for each position. The model predicts the next
+character. While it samples, the keys and values of previous characters are cached, so that each step processes a single character.
 """
 import argparse
 import sys
@@ -16,7 +17,7 @@ import gradus.nn.functional as F
 
 
 class CausalSelfAttention(nn.Module):
-    """Each position takes a mean over itself and those before it, with weights that say how well its query fits their keys."""
+    """Causal multi-head self-attention."""
 
     def __init__(self, width, heads, dropout):
         super().__init__()
@@ -25,7 +26,7 @@ class CausalSelfAttention(nn.Module):
         self.out = nn.Linear(width, width)
 
     def forward(self, x, past=None):
-        """past: the keys and values before x. Returns those of x, too, after them."""
+        """`past` has the cached keys and values before x, or is None. Returns the output, and the cache with those of x appended."""
         batch, length, width = x.shape
         q, k, v = (part.view(batch, length, self.heads, width // self.heads).transpose(1, 2) for part in self.qkv(x).split(width, dim=2))
         if past is not None:
@@ -49,7 +50,7 @@ class Block(nn.Module):
 
 
 class GPT(nn.Module):
-    """(batch, length) of character numbers to (batch, length, vocabulary) of scores for the next one."""
+    """Maps characters (batch, length), given as numbers, to scores (batch, length, vocabulary) for the next character."""
 
     def __init__(self, vocabulary, width=64, heads=4, layers=2, context=64, dropout=0.0):
         super().__init__()
@@ -69,7 +70,7 @@ class GPT(nn.Module):
             nn.init.zeros_(module.bias)
 
     def forward(self, characters, pasts=None):
-        """pasts: what the blocks keep of the characters before; with it the new ones are returned beside the scores."""
+        """`pasts` has the cache of each block. If it is given, the extended caches are returned with the scores."""
         start = pasts[0][0].shape[2] if pasts else 0
         x = self.characters(characters) + self.positions(torch.arange(start, start + characters.shape[1]))
         kept = []
@@ -81,11 +82,12 @@ class GPT(nn.Module):
 
     @torch.no_grad()
     def write(self, characters, count, temperature=1.0, top_k=None):
-        """Goes on after (batch, length) characters for count more, each drawn with the probability the model gives it, or the top_k likeliest."""
+        """Appends `count` characters to (batch, length) characters. Each is drawn from the predicted distribution, or from its top_k likeliest
+        characters."""
         self.eval()
         pasts = None
         for _ in range(count):
-            if pasts is None or pasts[0][0].shape[2] == self.context:  # All positions are taken: the second half begins anew.
+            if pasts is None or pasts[0][0].shape[2] == self.context:  # All positions are in use: recompute from the last half of the context.
                 recent = characters[:, -(self.context // 2 if pasts else self.context):]
                 scores, pasts = self(recent, self.nothing(len(characters)))
             else:
@@ -99,26 +101,26 @@ class GPT(nn.Module):
         return characters
 
     def nothing(self, batch):
-        """What the blocks keep before the first character."""
+        """Returns empty caches for all blocks."""
         width = self.characters.embedding_dim
         return [(torch.zeros(batch, block.attention.heads, 0, width // block.attention.heads),) * 2 for block in self.blocks]
 
 
 def show_progress(step, steps, loss, start, begun):
-    """A line on the terminal, or wherever stderr goes, that is written over."""
+    """Prints a progress line on standard error, over the previous one."""
     filled = 30 * step // steps
     print(f"\r[{'#' * filled}{'.' * (30 - filled)}] step {step}/{steps}  loss {loss:.4f}  {(step - begun) / (time.perf_counter() - start):6.1f} steps/s",
           end="", file=sys.stderr, flush=True)
 
 
 def batch(text, size, context):
-    """Pieces of the text from random places, and the same moved by one character: what comes next."""
+    """Returns random pieces of the text, and the same pieces shifted by one character as targets."""
     places = torch.randint(len(text) - context, (size,)).tolist()
     return torch.stack([text[i:i + context] for i in places]), torch.stack([text[i + 1:i + 1 + context] for i in places])
 
 
 def train(model, optimizer, text, steps, every, begun=0, size=16, save=None):
-    """Prints the mean loss of every `every` steps, and calls save(step); returns the loss of each step."""
+    """Trains, prints the mean loss of every `every` steps, and calls save(step) then. Returns the loss of each step."""
     losses, start = [], time.perf_counter()
     for step in range(begun + 1, steps + 1):
         inputs, targets = batch(text, size, model.context)

@@ -1,8 +1,9 @@
-"""Teaches a cart to balance a pole by proximal policy optimisation (Schulman et al., 2017). `import torch` instead gives the same numbers.
+"""Teaches a cart to balance a pole by proximal policy optimization (Schulman et al., 2017). With `import torch` instead of gradus it prints the same
+numbers.
 
     python examples/python/ppo.py [--updates 60] [--seed 0]
 
-Prints how long the pole stood in the episodes that ended, as a curve at the end; 500 steps are the most.
+Prints the lengths of the finished episodes after each update, and at the end a curve of them. An episode has at most 500 steps.
 """
 import argparse
 import sys
@@ -17,7 +18,8 @@ DISCOUNT, SMOOTHING, CLIP = 0.99, 0.95, 0.2
 
 
 class Carts:
-    """Carts with a pole each (Barto, Sutton and Anderson, 1983), as rows of position, speed, angle and angular speed, by Euler's method."""
+    """A batch of cart-pole systems (Barto, Sutton and Anderson, 1983), integrated by Euler's method. A state is a row of position, velocity, angle
+    and angular velocity."""
 
     def __init__(self, count):
         self.states = self.fresh(count)
@@ -28,7 +30,7 @@ class Carts:
         return torch.rand(count, 4) * 0.1 - 0.05
 
     def step(self, actions):
-        """Pushes each cart left (0) or right (1) for 0.02 s. Returns whether its episode ended, and those that did begin again."""
+        """Pushes each cart left (0) or right (1) for 0.02 s. Returns 1 for each episode that ended, and their lengths; these carts start again."""
         x, speed, angle, turn = self.states.unbind(1)
         force = 20.0 * actions - 10
         push = (force + 0.05 * turn ** 2 * angle.sin()) / 1.1
@@ -44,7 +46,7 @@ class Carts:
 
 
 class Agent(nn.Module):
-    """Two networks: what to do, and how long it will go well."""
+    """A policy network (actor) and a value network (critic)."""
 
     def __init__(self):
         super().__init__()
@@ -64,7 +66,8 @@ class Agent(nn.Module):
 
 @torch.no_grad()
 def play(agent, carts):
-    """STEPS steps of all carts: states, actions, their log-probabilities, advantages and returns, flat; and the lengths of ended episodes."""
+    """Plays STEPS steps of all carts. Returns states, actions, their log-probabilities, advantages and returns with one row for each step and cart,
+    and the lengths of the episodes that ended."""
     seen, lengths = [], []
     for _ in range(STEPS):
         states = carts.states
@@ -78,14 +81,14 @@ def play(agent, carts):
     surprise = 1 + DISCOUNT * after * (1 - ended) - values
     advantages = torch.zeros_like(values)
     running = torch.zeros(CARTS)
-    for t in reversed(range(STEPS)):  # generalised advantages (Schulman et al., 2015)
+    for t in reversed(range(STEPS)):  # generalized advantage estimation (Schulman et al., 2015)
         running = surprise[t] + DISCOUNT * SMOOTHING * (1 - ended[t]) * running
         advantages[t] = running
     return [part.flatten(0, 1) for part in (states, actions, log_probs, advantages, advantages + values)], lengths
 
 
 def learn(agent, optimizer, data):
-    """EPOCHS passes over what was played; returns the last loss."""
+    """Makes EPOCHS passes over the steps that were played and returns the last loss."""
     for _ in range(EPOCHS):
         for rows in torch.randperm(CARTS * STEPS).split(BATCH):
             states, actions, old, advantages, returns = (part[rows] for part in data)
@@ -102,7 +105,7 @@ def learn(agent, optimizer, data):
 
 
 def curve(values, height=10):
-    """Lines of a picture: a column for each value, the last line its ends."""
+    """Returns the lines of a bar chart with a column for each value; the last line labels its ends."""
     top = max(values)
     rows = [f"{top * (row + 1) / height:5.0f} |" + "".join("#" if value > top * row / height else " " for value in values) for row in reversed(range(height))]
     return rows + ["      +" + "-" * len(values), f"       1{'updates':^{max(0, len(values) - 4)}}{len(values)}"]

@@ -1,12 +1,12 @@
-/* How far the float32 results of unary elementwise operators lie from the correctly rounded ones, at the instruction-set level in use.
+/* Measures how far the float32 results of unary elementwise operators are from the correctly rounded ones, at the instruction-set level in use.
  *
- *   test_accuracy [NAME...]            every 4099th float, and neighbourhoods of the numbers where functions bend: seconds
+ *   test_accuracy [NAME...]            every 4099th float, and floats around the points where functions change their form: takes seconds
  *   test_accuracy --every N [NAME...]  every Nth float; 1: all 2^32 of them
  *
- * The operators and their bounds are those rows of the generated operator matrix whose `accuracy` is set (test.ulps in the schema). The reference
- * is the function of libm in float64 where it has one, else the operator itself in float64, which test_special_accuracy.py compares with mpmath.
- * A bound counts floats between a result and the correctly rounded one. A NaN in the place of a number, an infinity in the place of a finite number
- * (and the reverse of both), and a zero of the wrong sign are beyond every bound. */
+ * The operators and their bounds are the rows of the generated operator matrix whose `accuracy` is set (test.ulps in the schema). The reference is
+ * libm's function in float64 if there is one, else the operator itself in float64, which test_special_accuracy.py compares with mpmath. A bound is
+ * a number of floats between a result and the correctly rounded one. A NaN instead of a number, an infinity instead of a finite number, the reverse
+ * of both, and a zero of the wrong sign exceed every bound. */
 #include <math.h>
 #include <pthread.h>
 #include <stdatomic.h>
@@ -30,10 +30,10 @@ static const struct reference {
 };
 
 struct worst {
-    double ulps;    /* |y - f(x)| in units of the last place of f(x) */
-    int64_t floats; /* between y and the correctly rounded result */
-    uint64_t wrong; /* results that are not the correctly rounded ones */
-    float x, y;     /* where `floats` is largest, then `ulps` */
+    double ulps;    /* the largest |y - f(x)| in ulps of f(x) */
+    int64_t floats; /* the largest number of floats between y and the correctly rounded result */
+    uint64_t wrong; /* the number of results that are not the correctly rounded ones */
+    float x, y;     /* the argument and result with the largest `floats`, then the largest `ulps` */
     double exact;
 };
 
@@ -44,7 +44,7 @@ static float float_of(uint32_t bits)
     return x;
 }
 
-/* Neighbouring floats have neighbouring places; both zeros have place 0. */
+/* Returns an integer that counts floats in increasing order: neighbouring floats have consecutive numbers, and both zeros have 0. */
 static int64_t place_of(float x)
 {
     int32_t bits;
@@ -52,7 +52,7 @@ static int64_t place_of(float x)
     return bits < 0 ? -(int64_t)(bits & INT32_MAX) : bits;
 }
 
-/* |y - exact| in units of the last place of exact, with 2^128 for an infinity that stands for finite numbers. */
+/* Returns |y - exact| in ulps of `exact`. An infinity counts as 2^128 if `exact` is finite. */
 static double ulps_between(float y, double exact)
 {
     const double limit = 0x1p128, a = isinf(y) ? copysign(limit, y) : y, b = fabs(exact) > limit ? copysign(limit, exact) : exact;
@@ -80,13 +80,13 @@ static void compare(struct worst *worst, float x, float y, double exact)
 
 /* ---- Arguments ------------------------------------------------------------------------------------------------------------------------ */
 
-/* Bits of floats: those listed, or every step-th from 0. */
+/* The bits of the floats to test: those in `listed`, or if that is NULL every step-th number from 0. */
 struct inputs {
     const uint32_t *listed;
     uint64_t count, step;
 };
 
-/* Adds the floats around a number and around its negative. */
+/* Adds the floats around x and around -x to the list. Returns its new length. */
 static uint64_t add_around(uint32_t *list, uint64_t n, float x)
 {
     uint32_t bits;
@@ -119,9 +119,9 @@ static struct inputs sample(void)
 
 struct job {
     const struct test_case *test;
-    double (*reference)(double x); /* NULL: the operator in float64 */
+    double (*reference)(double x); /* NULL: the reference is the operator in float64 */
     struct inputs inputs;
-    atomic_uint_fast64_t next; /* block of inputs that nobody has taken yet */
+    atomic_uint_fast64_t next; /* the next block of inputs, to be taken by a thread */
     atomic_bool failed;
 };
 
@@ -133,7 +133,7 @@ struct worker {
     double wide[BLOCK];
 };
 
-/* The operator's result for x in the place of the sample's tensor; false when it failed. */
+/* Runs the operator with x instead of the sample's tensor; returns false if it failed. */
 static bool call(const struct test_case *test, grd_tensor *x, const void **ret_data)
 {
     const grd_op *op = grd_op_find(test->op);
@@ -186,7 +186,7 @@ static void *work(void *worker)
     return NULL;
 }
 
-/* Prints the line of an operator; false if it is beyond its bound. */
+/* Tests an operator and prints a line about it; returns false if it exceeds its bound. */
 static bool check(const struct test_case *test, struct inputs inputs, struct worker **workers, int nworkers)
 {
     struct job job = {.test = test, .inputs = inputs};
@@ -245,7 +245,7 @@ int main(int argc, char **argv)
     const struct inputs inputs = step > 0 ? (struct inputs){NULL, ((UINT64_C(1) << 32) - 1) / step + 1, step} : sample();
     if (inputs.count == 0)
         return 1;
-    grd_set_num_threads(1); /* the threads are those of this program */
+    grd_set_num_threads(1); /* this program starts threads itself, so the library must not */
     printf("%s, %llu floats\n", grd_isa(), (unsigned long long)inputs.count);
     int tested = 0, beyond = 0;
     for (const struct test_case *test = test_cases; test->op != NULL; test++)

@@ -1,4 +1,5 @@
-/* What the tests of operators defined at run time share: defining, kernels, checking derivatives against finite differences, refusals. */
+/* Shared by the tests of operators defined at run time: definitions, kernels, comparison of derivatives with finite differences, refused
+ * definitions. */
 #ifndef GRD_TEST_AUTOGRAD_DEFINE_H
 #define GRD_TEST_AUTOGRAD_DEFINE_H
 
@@ -46,7 +47,7 @@ static inline void multiply(const grd_op *op, grd_keyset keys, grd_tensor *out, 
     give(ret_results, args[1].v.tensor != NULL ? grd_mul(args[0].v.tensor, args[1].v.tensor) : grd_clone(args[0].v.tensor));
 }
 
-/* A loop of its own, which autograd cannot look into: doubles float64. */
+/* A kernel that doubles a float64 tensor in a C loop, which autograd cannot differentiate. */
 static inline void twice(const grd_op *op, grd_keyset keys, grd_tensor *out, const grd_value *args, grd_value *ret_results, void *context)
 {
     (void)op, (void)keys, (void)out;
@@ -63,7 +64,7 @@ static inline void square(const grd_op *op, grd_keyset keys, grd_tensor *out, co
     give(ret_results, grd_mul(args[0].v.tensor, args[0].v.tensor));
 }
 
-/* Runs the operator of the schema that `context` points to, so that only the derivative is what is defined here. */
+/* A kernel that runs the schema operator that `context` points to, so that a test defines nothing but the derivative. */
 static inline void same_as(const grd_op *op, grd_keyset keys, grd_tensor *out, const grd_value *args, grd_value *ret_results, void *context)
 {
     (void)keys, (void)out;
@@ -96,7 +97,7 @@ static inline int close_scope(void **state)
 
 /* ---- Checking derivatives -------------------------------------------------------------------------------------------------------- */
 
-/* An operator of tensors and the sum of what it returns, weighted so that no result counts like another. */
+/* An operator and its arguments for grd_gradcheck. The first `ntensors` arguments are replaced by the inputs of the check. */
 struct checked {
     const grd_op *op;
     grd_value args[4];
@@ -127,7 +128,7 @@ static inline void check_gradients(const grd_op *op, grd_tensors inputs, grd_val
 
 static const grd_value nothing = {.kind = GRD_KIND_NONE};
 
-/* ---- What is refused -------------------------------------------------------------------------------------------------------------------- */
+/* ---- Refused definitions ---------------------------------------------------------------------------------------------------------------- */
 
 static inline void refused(const grd_definition *definition, grd_error_code code, const char *text)
 {
@@ -137,7 +138,7 @@ static inline void refused(const grd_definition *definition, grd_error_code code
     grd_error_clear();
 }
 
-/* Operators stay, so what a test defines is not counted against it: where memory matters the test counts itself. */
+/* Operators are never freed, so a test that defines some is not checked for leaks. A test of memory compares the statistics itself. */
 #define DEFINES(name) cmocka_unit_test_setup_teardown(name, open_scope, close_scope)
 
 #endif

@@ -1,4 +1,4 @@
-/* What the tests of this folder share: making tensors, reading them, expecting an error by its text, and that nothing is left behind. */
+/* Shared by the tests of this folder: making and reading tensors, checks of error texts, and a check that no memory is leaked. */
 #ifndef GRD_TEST_AUTOGRAD_SUPPORT_H
 #define GRD_TEST_AUTOGRAD_SUPPORT_H
 
@@ -15,7 +15,7 @@
 
 #include "gradus/gradus.h"
 
-/* A 1-d float32 tensor of n numbers. */
+/* Returns a one-dimensional float32 tensor of n numbers. */
 static inline grd_tensor *vector(int64_t n, const float *values)
 {
     return grd_from_data(values, grd_dims(n), GRD_FLOAT32);
@@ -23,7 +23,7 @@ static inline grd_tensor *vector(int64_t n, const float *values)
 
 #define VECTOR(...) vector((int64_t)(sizeof((const float[]){__VA_ARGS__}) / sizeof(float)), (const float[]){__VA_ARGS__})
 
-/* A leaf of three elements 1, 2, 3. */
+/* Returns a leaf that requires a gradient, with the elements 1, 2, 3. */
 static inline grd_tensor *leaf3(void)
 {
     return grd_set_requires_grad(VECTOR(1, 2, 3), true);
@@ -35,7 +35,7 @@ static inline void expect_ok(void)
         fail_msg("unexpected error: %s", grd_error_message());
 }
 
-/* An error is pending that contains `text`; it is cleared. */
+/* Checks that an error whose text contains `text` is pending, and clears it. */
 static inline void expect_error(const char *text)
 {
     if (grd_ok())
@@ -45,7 +45,7 @@ static inline void expect_error(const char *text)
     grd_error_clear();
 }
 
-/* The pending error has this text and no other; it is cleared. */
+/* Checks that an error with exactly this text is pending, and clears it. */
 static inline void expect_whole_error(const char *text)
 {
     assert_string_equal(grd_error_message(), text);
@@ -69,7 +69,8 @@ static inline void expect_values(grd_tensor *t, int n, const double *values)
 #define EXPECT_VALUES(t, ...)                                                                                                              \
     expect_values((t), (int)(sizeof((const double[]){__VA_ARGS__}) / sizeof(double)), (const double[]){__VA_ARGS__})
 
-/* Setup and teardown of a test: a scope around it, and as many bytes and blocks in use afterwards as before. */
+/* State of a test between setup and teardown: its scope, and the memory in use before it, which the teardown compares with the memory in use after
+ * it. */
 struct test_state {
     grd_scope scope;
     grd_memory_stats before;
@@ -101,7 +102,7 @@ static inline int teardown(void **state)
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
-/* The pool, error text and hook table of a thread are made on first use; a test should not be charged for them. */
+/* Allocates the pool, error text and hook table of the thread, which are created on first use and kept, before a test counts memory. */
 static inline int warm_up(void **state)
 {
     (void)state;

@@ -1,7 +1,7 @@
-/* Functions with a backward of their own. */
+/* Custom functions: functions whose backward is given by the caller. */
 #include "support.h"
 
-/* x^2 * factor, with the factor as context. */
+/* Computes x^2 * factor; the context points to the factor. */
 static void square_forward(grd_custom_call *call, grd_tensor *const *inputs, grd_tensor **ret_outputs)
 {
     grd_custom_save(call, inputs[0]);
@@ -83,7 +83,7 @@ static void test_saved_output(void **state)
                  "expected version 0");
 }
 
-/* Two inputs, two outputs; the second output does not depend on anything. */
+/* A function of two inputs and two outputs; the second output is marked non-differentiable. */
 static void two_forward(grd_custom_call *call, grd_tensor *const *inputs, grd_tensor **ret_outputs)
 {
     ret_outputs[0] = grd_add(inputs[0], inputs[1]);
@@ -197,7 +197,7 @@ static void inner_backward(grd_custom_call *call, grd_tensor *const *grad_output
     ret_grads[0] = grd_mul(grad_outputs[0], g);
 }
 
-/* As in checkpointing: the backward computes the function again and differentiates it. */
+/* As in checkpointing, the backward computes the function again and differentiates it. */
 static void test_backward_inside_backward(void **state)
 {
     (void)state;
@@ -208,9 +208,9 @@ static void test_backward_inside_backward(void **state)
     EXPECT_VALUES(grd_grad_of(x), 2, 4, 6);
 }
 
-/* ---- What a function may not do -------------------------------------------------------------------------------------------------- */
+/* ---- Errors in custom functions -------------------------------------------------------------------------------------------------- */
 
-/* Saves nothing and x by turns, until the list has grown. */
+/* Saves NULL and x alternately until the list of saved tensors has to grow. */
 static void many_forward(grd_custom_call *call, grd_tensor *const *inputs, grd_tensor **ret_outputs)
 {
     for (int i = 0; i < 6; i++)
@@ -257,7 +257,7 @@ static void many_inputs_backward(grd_custom_call *call, grd_tensor *const *grad_
     assert_false(grd_custom_needs_grad(call, MANY));
 }
 
-/* More than a word has bits: every input is told apart from its neighbours. */
+/* The function has more inputs than a 64-bit mask has bits, so the flags of the inputs that need gradients need several words. */
 static void test_many_inputs(void **state)
 {
     (void)state;
@@ -275,7 +275,7 @@ static void test_many_inputs(void **state)
             assert_null(grd_grad_of(inputs[i]));
 }
 
-static int too_late; /* which of the calls a backward tries */
+static int too_late; /* which of the forward-only calls the backward makes */
 
 static void late_backward(grd_custom_call *call, grd_tensor *const *grad_outputs, grd_tensor **ret_grads)
 {
@@ -316,13 +316,13 @@ static void nothing_forward(grd_custom_call *call, grd_tensor *const *inputs, gr
     (void)ret_outputs;
 }
 
-/* Marks more than there is. */
+/* Marks tensors that may not be marked: an output as dirty, or an input as non-differentiable. */
 static void marks_forward(grd_custom_call *call, grd_tensor *const *inputs, grd_tensor **ret_outputs)
 {
     ret_outputs[0] = grd_clone(inputs[0]);
     if (*(bool *)grd_custom_context(call)) {
         grd_custom_mark_dirty(call, inputs[0]);
-        grd_custom_mark_dirty(call, inputs[0]); /* once more is no other */
+        grd_custom_mark_dirty(call, inputs[0]); /* marking a tensor twice has no effect */
         grd_custom_mark_dirty(call, ret_outputs[0]);
     } else {
         grd_custom_mark_non_differentiable(call, ret_outputs[0]);
@@ -377,7 +377,7 @@ static void test_no_backward(void **state)
     assert_null(grd_grad_of(x));
 }
 
-/* The second input is a view, and is written over. */
+/* Writes its second input, which is a view, in place. */
 static void second_forward(grd_custom_call *call, grd_tensor *const *inputs, grd_tensor **ret_outputs)
 {
     grd_custom_mark_dirty(call, inputs[1]);
@@ -408,12 +408,12 @@ static void test_an_input_handed_back_is_not_written(void **state)
     EXPECT_VALUES(y, 1, 2, 3);
 }
 
-/* ---- In two halves ------------------------------------------------------------------------------------------------------------------- */
+/* ---- grd_custom_begin and grd_custom_end --------------------------------------------------------------------------------------------- */
 static int released;
 static void count_release(void *context)
 {
     (void)context;
-    assert_true(grd_ok()); /* what a context runs when it goes is not troubled by a pending error */
+    assert_true(grd_ok()); /* no error is pending while the release function of a context runs */
     released++;
 }
 
@@ -424,7 +424,7 @@ static void sum_backward(grd_custom_call *call, grd_tensor *const *grad_outputs,
 
 static const grd_custom_function sums = {.name = "Sums", .backward = sum_backward, .inputs = 2, .release = count_release};
 
-/* x and x again, with something that is no tensor between them. */
+/* Records a custom call with two tensors, both copies of x, as outputs 0 and 2; output 1 is NULL. */
 static grd_custom_call *begin_and_end(grd_tensor *x, grd_tensor **outputs)
 {
     grd_custom_call *call = grd_custom_begin(&sums, (grd_tensor *[]){x, NULL});
@@ -451,7 +451,7 @@ static void test_two_halves(void **state)
     assert_ptr_equal(grd_node_custom_call(grd_grad_fn(outputs[2]), count_release), call);
     assert_null(grd_node_custom_call(grd_grad_fn(outputs[2]), NULL));
     assert_null(grd_node_custom_call(grd_grad_fn(grd_clone(x)), count_release));
-    grd_backward(grd_sum(outputs[2])); /* the gradient of the first is zeros */
+    grd_backward(grd_sum(outputs[2])); /* output 0 gets a gradient of zeros, because grads are materialized */
     EXPECT_VALUES(grd_grad_of(x), 1, 2, 3);
     assert_ptr_equal(grd_custom_saved(call, 0), grd_failed);
     expect_error("Trying to backward through the graph a second time");
@@ -495,7 +495,7 @@ static void test_an_input_handed_back_without_gradient(void **state)
     assert_false(grd_requires_grad(y));
 }
 
-static void *owner; /* the context that has taken its node over */
+static void *owner; /* the context that took over the ownership of its node */
 static bool take_over(void *context)
 {
     const bool first = owner == NULL;
@@ -509,7 +509,7 @@ static void see_release(void *context)
     count_release(context);
 }
 
-/* A context takes the node over from the last tensor, and gives it up. */
+/* When the last tensor of a node is freed, the context may take over the reference to the node. It drops the reference later. */
 static void test_a_context_owns_its_node(void **state)
 {
     (void)state;
@@ -533,7 +533,7 @@ static void test_a_context_owns_its_node(void **state)
     grd_drop(x);
 }
 
-/* ---- What a collector sees --------------------------------------------------------------------------------------------------------------- */
+/* ---- Contexts as a garbage collector sees them ------------------------------------------------------------------------------------------- */
 static grd_tensor *same_gradient(grd_tensor *grad, void *context)
 {
     (void)context;
@@ -566,9 +566,9 @@ static void test_contexts_that_a_tensor_keeps_alone(void **state)
     scope = grd_scope_open();
     begin_and_end(x, outputs);
     y = grd_keep(grd_neg(outputs[0]));
-    assert_int_equal(contexts_of(y), 0); /* the scope has it, too */
+    assert_int_equal(contexts_of(y), 0); /* the scope holds a reference to y, too */
     grd_scope_close(scope);
-    assert_int_equal(contexts_of(x), 0); /* the graph has it, too */
+    assert_int_equal(contexts_of(x), 0); /* the graph holds a reference to x, too */
     assert_int_equal(contexts_of(y), 1);
     scope = grd_scope_open();
     grd_hook_node(grd_grad_fn(y), true, NULL, NULL, NULL);
@@ -584,7 +584,8 @@ static void test_contexts_that_a_tensor_keeps_alone(void **state)
     int n = 0;
     assert_int_equal(grd_node_visit_contexts(node, count_context, &n), 0);
     assert_int_equal(n, 2);
-    grd_drop(x); /* the leaf and its hook are the graph's alone, but it is saved and has an edge: it is not looked at */
+    /* Now only the graph owns the leaf and its hook, but by two references (saved tensor and edge), so the visit skips the leaf. */
+    grd_drop(x);
     n = 0;
     grd_node_visit_contexts(node, count_context, &n);
     assert_int_equal(n, 2);

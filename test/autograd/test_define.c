@@ -1,12 +1,12 @@
-/* Operators defined at run time: calls, kernels for keys, gradients as functions, checked against finite differences, twice; what is refused, in which
- * words; allocation failures; threads. Formulas are in test_define_formula.c. */
+/* Operators defined at run time: calls, kernels for dispatch keys, gradient functions (first and second derivatives compared with finite
+ * differences), the texts of errors, allocation failures, threads. Formulas are tested in test_define_formula.c. */
 #include <pthread.h>
 
 #include "define.h"
 
 /* ---- Kernels ------------------------------------------------------------------------------------------------------------------- */
 
-/* self ** 3 * scale, of operators. */
+/* Computes self ** 3 * scale with operators. */
 static void cube(const grd_op *op, grd_keyset keys, grd_tensor *out, const grd_value *args, grd_value *ret_results, void *context)
 {
     (void)op, (void)keys, (void)out, (void)context;
@@ -98,7 +98,7 @@ static void test_a_kernel_for_a_key_comes_before_the_composite(void **state)
     assert_int_equal(runs, 1);
 }
 
-/* ---- Kernels that do not keep their word --------------------------------------------------------------------------------------------- */
+/* ---- Kernels with invalid results ---------------------------------------------------------------------------------------------------- */
 
 static void write_nothing(const grd_op *op, grd_keyset keys, grd_tensor *out, const grd_value *args, grd_value *ret_results, void *context)
 {
@@ -124,7 +124,7 @@ static void write_view_of_own(const grd_op *op, grd_keyset keys, grd_tensor *out
     give(ret_results, grd_t(grd_mul(args[0].v.tensor, args[0].v.tensor)));
 }
 
-/* A list of the argument's first tensor: itself, or the transpose of a copy. */
+/* Returns a list of one tensor: the first tensor of the argument itself, or, with a context, the transpose of a copy of it. */
 static void write_list(const grd_op *op, grd_keyset keys, grd_tensor *out, const grd_value *args, grd_value *ret_results, void *context)
 {
     (void)op, (void)keys, (void)out;
@@ -172,7 +172,7 @@ static void test_what_a_kernel_writes_is_looked_at(void **state)
     call1(view, double_leaf());
     expect_error("t5::view: result 0 of the kernel shares memory with argument 'self'; return a copy");
 
-    /* Writing over the result must not lose its history, as it would if it were a view of a tensor that has none. */
+    /* The result is the transpose of a temporary, but must not be a view of it: a write in place would then lose the result's history. */
     const grd_op *own = define("t5::own(Tensor self) -> Tensor", "self", "t(grad) * 2 * self", write_view_of_own);
     grd_tensor *x = double_leaf(), *y = call1(own, x);
     assert_null(grd_view_base(y));
@@ -182,9 +182,9 @@ static void test_what_a_kernel_writes_is_looked_at(void **state)
     check_gradients(own, grd_tensors(double_leaf()), nothing);
 }
 
-/* ---- Functions ------------------------------------------------------------------------------------------------------------------------ */
+/* ---- Gradient functions --------------------------------------------------------------------------------------------------------------- */
 
-/* The gradient of x * y * scale: reads both tensors. */
+/* The gradient of x * y * scale, which reads both tensors. */
 static void product_gradient(const grd_gradient *g, grd_value *ret_grads)
 {
     grd_tensor *scaled = grd_mul(g->grads.data[0], grd_number(g->args[2].v.scalar));
@@ -201,7 +201,7 @@ static void scaled_product(const grd_op *op, grd_keyset keys, grd_tensor *out, c
     give(ret_results, grd_mul(grd_mul(args[0].v.tensor, args[1].v.tensor), grd_number(args[2].v.scalar)));
 }
 
-/* exp, whose gradient reads the result alone. */
+/* The gradient of exp, which reads only the result. */
 static void exp_gradient(const grd_gradient *g, grd_value *ret_grads)
 {
     assert_int_equal(g->args[0].kind, GRD_KIND_NONE);
@@ -261,9 +261,9 @@ static void test_gradients_as_functions(void **state)
     assert_null(grd_grad_of(x));
 }
 
-/* ---- What is saved ---------------------------------------------------------------------------------------------------------------------- */
+/* ---- Saved values ----------------------------------------------------------------------------------------------------------------------- */
 
-/* weight * (the sum of a list), whose gradient reads whatever there is to read. */
+/* Computes weight * (sum of a list). Its gradient reads every kind of argument: a tensor, a list, a string and a generator. */
 static void weighted(const grd_op *op, grd_keyset keys, grd_tensor *out, const grd_value *args, grd_value *ret_results, void *context)
 {
     (void)op, (void)keys, (void)out, (void)context;
@@ -323,7 +323,7 @@ static void test_lists_texts_and_generators_are_saved(void **state)
     grd_backward(once);
     grd_backward(once);
     expect_error("backward through the graph a second time");
-    /* Note [Saved and overwritten] */
+    /* Note [Saved and overwritten]: x is overwritten with a result whose node has saved x. */
     grd_add_(x, call_weighted(op, weight, grd_tensors(y, x)));
     grd_backward(grd_sum(x));
     expect_error("has been modified by an inplace operation");
@@ -331,7 +331,7 @@ static void test_lists_texts_and_generators_are_saved(void **state)
     assert_int_equal(grd_memory_get_stats().blocks, blocks);
 }
 
-/* [exp(x), 2 * exp(x)] */
+/* Returns [exp(x), 2 * exp(x)]. */
 static void exponentials(const grd_op *op, grd_keyset keys, grd_tensor *out, const grd_value *args, grd_value *ret_results, void *context)
 {
     (void)op, (void)keys, (void)out;
@@ -341,7 +341,7 @@ static void exponentials(const grd_op *op, grd_keyset keys, grd_tensor *out, con
     ret_results[0] = (grd_value){.kind = GRD_KIND_TENSORS, .v.tensors = {2, list}};
 }
 
-/* A list that is saved by the node it comes from is differentiated again. */
+/* A list of results that is saved by its own node can be differentiated twice. */
 static void test_lists_of_results_are_saved(void **state)
 {
     (void)state;
@@ -368,7 +368,7 @@ static void test_lists_of_results_are_saved(void **state)
     expect_error("has been modified by an inplace operation: [FloatTensor [3]], which is output 0 of T23ExponentialsBackward0");
 }
 
-/* ---- What is refused -------------------------------------------------------------------------------------------------------------------- */
+/* ---- Refused definitions ---------------------------------------------------------------------------------------------------------------- */
 
 static void test_definitions_that_are_refused(void **state)
 {
@@ -414,7 +414,8 @@ static void test_allocations_that_fail(void **state)
     const grd_memory_stats before = grd_memory_get_stats();
     const int64_t count = grd_op_count();
     int n = 1;
-    for (bool forever = true;; n += !forever, forever = !forever) { /* 1 from then on, 1 once, 2 from then on, ... */
+    /* For each n, first all allocations from the n-th on fail, then the n-th alone. */
+    for (bool forever = true;; n += !forever, forever = !forever) {
         grd_memory_fail_at(n, forever);
         const grd_op *op = grd_define_operator(&good);
         grd_memory_fail_at(0, false);
@@ -426,11 +427,11 @@ static void test_allocations_that_fail(void **state)
         assert_null(grd_op_find("t17::f"));
         assert_int_equal(grd_op_count(), count);
     }
-    assert_true(n >= 6); /* operator, derivative, formula, strings, nodes, twice */
+    assert_true(n >= 6); /* at least the operator, derivative, formula, strings and nodes are allocated */
     expect_ok();
 }
 
-/* Recording and evaluating: one error, nothing left, and the next backward works. */
+/* Allocation failures while a call is recorded and while its formula is evaluated: one error, no leak, and the next backward works. */
 static void test_allocations_that_fail_in_backward(void **state)
 {
     (void)state;
@@ -460,7 +461,7 @@ static void test_allocations_that_fail_in_backward(void **state)
 
 enum { THREADS = 8, EACH = 12 };
 
-/* Defines operators of its own, one name that all want, and calls whatever it finds. */
+/* Thread function: defines operators of its own and one that every thread tries to define, and calls whichever it finds. */
 static void *define_and_call(void *number)
 {
     const int thread = (int)(intptr_t)number % THREADS;

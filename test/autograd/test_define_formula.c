@@ -1,5 +1,5 @@
-/* Gradients as formulas of operators defined at run time: those of the schema, the language, lists and several results, checked against finite
- * differences and against the operators of the schema, twice; what is refused, in which words. */
+/* Gradient formulas of operators defined at run time: formulas of the schema, the formula language, lists and several results. First and second
+ * derivatives are compared with finite differences and with the schema's operators. Also the texts of errors. */
 #include "define.h"
 
 static const grd_op *define_as(const char *name, const char *schema, const grd_gradient_formula *gradients, int n)
@@ -12,7 +12,7 @@ static const grd_op *define_as(const char *name, const char *schema, const grd_g
     return op;
 }
 
-/* First and second derivatives are those of the operator that says the same. */
+/* Checks that two operators that compute the same function have the same first and second derivatives. */
 static void same_derivatives(const grd_op *a, const grd_op *b, grd_tensor *x, grd_value extra)
 {
     const grd_op *ops[] = {a, b};
@@ -56,7 +56,7 @@ static void test_formulas_of_the_schema(void **state)
     check_gradients(pow, grd_tensors(double_leaf(), double_leaf()), nothing);
 }
 
-/* Everything the language has besides operators, each in a place where a wrong value is a wrong gradient. */
+/* Every construct of the language besides operator calls is used so that a wrong value gives a wrong gradient. */
 static void test_the_language(void **state)
 {
     (void)state;
@@ -161,7 +161,7 @@ static void test_the_language(void **state)
     }
 }
 
-/* Several results, a list, an argument without a gradient, and one that is absent. */
+/* An operator with two results, a list argument, an argument without gradient and one that may be None. */
 static void divide(const grd_op *op, grd_keyset keys, grd_tensor *out, const grd_value *args, grd_value *ret_results, void *context)
 {
     (void)op, (void)keys, (void)out, (void)context;
@@ -185,7 +185,7 @@ static void test_several_results(void **state)
     const grd_value args[] = {tensor_value(a), tensor_value(b)};
     grd_value results[2];
     grd_call(op, GRD_FUNCTIONAL, args, 2, NULL, results);
-    grd_backward(grd_sum(results[1].v.tensor)); /* the other gradient is zeros */
+    grd_backward(grd_sum(results[1].v.tensor)); /* the gradient of result 0 is zeros */
     EXPECT_VALUES(grd_grad_of(a), 1, 1, 1, 1, 1, 1);
 }
 
@@ -195,7 +195,7 @@ static void join(const grd_op *op, grd_keyset keys, grd_tensor *out, const grd_v
     give(ret_results, grd_cat(args[0].v.tensors, .dim = args[1].v.integer));
 }
 
-/* Two copies. */
+/* Returns a list of two copies. */
 static void copies(const grd_op *op, grd_keyset keys, grd_tensor *out, const grd_value *args, grd_value *ret_results, void *context)
 {
     (void)op, (void)keys, (void)out;
@@ -269,7 +269,7 @@ static void test_an_operator_without_a_gradient(void **state)
     expect_error("derivative for t11::twice is not implemented");
 }
 
-/* Only what a formula names is saved: an argument that it does not name may be written. */
+/* Only arguments that a formula names are saved; the others may be written in place before backward. */
 static void test_what_is_saved(void **state)
 {
     (void)state;
@@ -289,7 +289,7 @@ static void test_what_is_saved(void **state)
     expect_error("has been modified by an inplace operation");
 }
 
-/* The gradient of a result of integers does not exist. */
+/* Returns a float result and an integer result; the integer one has no gradient. */
 static void values_and_signs(const grd_op *op, grd_keyset keys, grd_tensor *out, const grd_value *args, grd_value *ret_results,
                              void *context)
 {
@@ -318,7 +318,7 @@ static void test_a_result_without_a_gradient(void **state)
     }
 }
 
-/* Neither reading nor evaluating may run out of stack. */
+/* Neither parsing nor evaluating a deeply nested formula overflows the stack. */
 static void test_long_and_deep_formulas(void **state)
 {
     (void)state;
@@ -346,7 +346,7 @@ static void test_long_and_deep_formulas(void **state)
     }
 }
 
-/* ---- What is refused -------------------------------------------------------------------------------------------------------------------- */
+/* ---- Refused formulas ------------------------------------------------------------------------------------------------------------------- */
 
 static void test_formulas_that_are_refused(void **state)
 {
@@ -432,7 +432,7 @@ static void test_formulas_that_are_refused(void **state)
     assert_null(grd_op_find("t15::f"));
 }
 
-/* Four tensors and three facts of each are as much as can be saved. */
+/* The first formula saves 16 values, four of each tensor (its presence, shape, strides and offset), which is the limit. One more is refused. */
 static void test_formulas_that_save_too_much(void **state)
 {
     (void)state;

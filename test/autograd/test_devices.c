@@ -1,5 +1,5 @@
-/* Backward on devices from outside: their nodes run on a thread of their own, cpu nodes on the caller's; errors come back to the caller; gradients
- * cross between devices. The device is one whose memory cannot be read (protected.h). */
+/* Backward on devices registered at run time: their nodes run on a thread of the device, cpu nodes on the calling thread; errors are reported to the
+ * caller; gradients are copied between devices. The memory of the device used here cannot be read by the cpu (protected.h). */
 #include "support.h"
 
 #include <pthread.h>
@@ -10,11 +10,11 @@
 
 /* ---- The device --------------------------------------------------------------------------------------------------------------- */
 static grd_device fake;
-static atomic_int on_caller, elsewhere; /* kernels that ran */
+static atomic_int on_caller, elsewhere; /* number of kernels that ran on the calling thread and on other threads */
 static pthread_t caller;
 static const char *failing; /* the operator whose kernel fails on another thread */
 
-/* Every operator: notes the thread, then runs on the cpu. */
+/* Kernel of every operator of the device: counts the call by its thread, then computes on the cpu. */
 static void noting(const grd_op *op, grd_keyset keys, grd_tensor *out, const grd_value *args, grd_value *ret_results, void *context)
 {
     const bool there = pthread_equal(pthread_self(), caller) == 0;
@@ -70,7 +70,7 @@ static void test_runs_on_its_own_thread(void **state)
     assert_true(elsewhere >= 4);
 }
 
-/* Which thread a node ran on, as its hook sees it. */
+/* Node hook that stores the thread that the node ran on. */
 static void note_thread(grd_node *node, grd_tensors grad_outputs, grd_tensor **grads, int n, void *context)
 {
     (void)node, (void)grad_outputs, (void)grads, (void)n;
@@ -151,13 +151,13 @@ static void test_gradients_cross_devices(void **state)
     grd_set_grad(there, NULL);
     grd_backward(grd_sum(grd_to(grd_mul(there, there), .device = GRD_CPU, .dtype = GRD_FLOAT64)));
     expect_values_there(grd_grad_of(there), 8, 10, 12);
-    /* Written into a tensor there. */
+    /* The cpu tensor is copied into a part of a tensor of the device. */
     grd_set_grad(x, NULL);
     grd_tensor *target = grd_zeros(grd_dims(2, 3), .device = fake);
     grd_copy_(grd_select(target, 0, 1), x);
     grd_backward(grd_sum(grd_mul(target, target)));
     EXPECT_VALUES(grd_grad_of(x), 2, 4, 6);
-    /* A 0-d cpu tensor goes with tensors of any device; its gradient comes home. */
+    /* A zero-dimensional cpu tensor may be combined with tensors of any device; its gradient is copied back to the cpu. */
     grd_tensor *factor = grd_set_requires_grad(grd_scalar_tensor(grd_float(3)), true);
     grd_backward(grd_sum(grd_mul(there, factor)));
     EXPECT_VALUES(grd_grad_of(factor), 15);

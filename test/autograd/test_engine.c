@@ -1,4 +1,4 @@
-/* The engine: graph shapes, accumulation, several outputs, unused inputs, freeing, errors on the way, threads. */
+/* The backward engine: shapes of graphs, accumulation, several outputs, unused inputs, freeing, errors during backward, threads. */
 #include "core/shortcuts.h"
 #include "core/tensor.h"
 #include "support.h"
@@ -103,7 +103,8 @@ static void test_million_nodes(void **state)
     grd_drop(x);
 }
 
-/* The chain goes through saved tensors too: each node keeps its input, whose grad_fn is the node before. */
+/* Each node saves its input, whose grad_fn is the previous node, so the chain runs through saved tensors as well as edges. Freeing must not
+ * recurse. */
 static void test_million_nodes_freed_without_backward(void **state)
 {
     (void)state;
@@ -199,7 +200,7 @@ static void test_double_backward(void **state)
     assert_false(grd_requires_grad(ggg));
 }
 
-/* exp saves its own result, which must find its way back into the graph. */
+/* exp saves its own result. Without its grad_fn restored, the second derivative would be lost. */
 static void test_double_backward_through_result(void **state)
 {
     (void)state;
@@ -282,7 +283,7 @@ static void test_pending_error_stops(void **state)
     assert_null(grd_grad_of(x));
 }
 
-/* A formula drops what it has used: 1 + result * result, times the gradient, is never three tensors at once. */
+/* While the formula grad * (1 + result * result) is evaluated, temporaries are dropped after their last use, so at most two are alive at once. */
 static void test_temporaries_of_a_formula(void **state)
 {
     (void)state;
@@ -299,7 +300,7 @@ static void test_temporaries_of_a_formula(void **state)
     assert_true(more >= 2 * BYTES && more < 2 * BYTES + BYTES / 2);
 }
 
-/* Every allocation of a pass fails once: an error, no crash, and (teardown) no leak. */
+/* Each allocation of a backward pass fails once. The pass ends with an error, without a crash and without a leak, which the teardown checks. */
 static void test_failing_allocations(void **state)
 {
     (void)state;
@@ -414,7 +415,7 @@ static void test_threads_share_a_graph(void **state)
     EXPECT_VALUES(grd_grad_of(x), 0, 0, 0);
 }
 
-/* Frees the graph, or keeps it, as the index of the thread says. */
+/* Thread function: runs backward and frees the graph if the thread's index is a multiple of 4, else keeps it. */
 static void *backward_once(void *context)
 {
     grd_scope scope = grd_scope_open();
@@ -426,7 +427,7 @@ static void *backward_once(void *context)
     return NULL;
 }
 
-/* What one thread frees another may be about to read: it has it whole, or an error. */
+/* Some threads free a graph that others run. Each thread either computes its gradients completely or gets the error for a freed graph. */
 static void test_threads_free_a_shared_graph(void **state)
 {
     (void)state;
@@ -460,7 +461,7 @@ static void test_complex_outputs(void **state)
                        "grad_output[0] has a dtype of float32 and output[0] has a dtype of complex64.");
 }
 
-/* Only the inputs get a gradient; one that is no leaf keeps its own. */
+/* With `inputs`, only the inputs get gradients; an input that is no leaf must retain its gradient. */
 static void test_backward_into_inputs(void **state)
 {
     (void)state;

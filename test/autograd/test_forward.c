@@ -1,5 +1,5 @@
-/* Forward mode: levels, dual tensors, what happens to tangents in place and through views, forward over reverse, custom functions. That every operator's tangents
- * are right is tested by the operator matrix. */
+/* Forward mode: levels, dual tensors, tangents of in-place operators and views, forward over reverse, custom functions. The operator matrix checks
+ * that every operator's tangents are right. */
 #include "support.h"
 
 static grd_tensor *dual3(void)
@@ -133,8 +133,8 @@ static void test_out_is_refused(void **state)
     expect_error("functions with out=... arguments don't support automatic differentiation");
 }
 
-/* ---- With the graph -------------------------------------------------------------------------------------------------------------- */
-/* f = sum(exp(x) * x): its gradient exp(x) (1 + x) has the tangent exp(x) (2 + x) v. */
+/* ---- Forward mode together with reverse mode ------------------------------------------------------------------------------------- */
+/* For f = sum(exp(x) * x) the gradient exp(x) (1 + x) has the tangent exp(x) (2 + x) v. */
 static void test_forward_over_reverse(void **state)
 {
     (void)state;
@@ -159,7 +159,7 @@ static void test_forward_over_reverse_in_place(void **state)
     EXPECT_VALUES(grd_tangent(grad), 20, 4 * exp(4) * 20, 4 * exp(6) * 30);
 }
 
-/* The tangent 2 x v of x^2 is recorded. */
+/* The tangent 2 x v of x^2 is recorded, so it can be differentiated by x and by v. */
 static void test_reverse_over_forward(void **state)
 {
     (void)state;
@@ -169,7 +169,7 @@ static void test_reverse_over_forward(void **state)
     EXPECT_VALUES(grd_grad_of(v), 2, 4, 6);
 }
 
-/* A result that was saved has a tangent that leads back to it. */
+/* The saved result of tanh has a tangent whose history leads back to the node that saved the result. Ending the level must break this cycle. */
 static void test_no_cycle_outlives_its_level(void **state)
 {
     (void)state;

@@ -1,4 +1,4 @@
-/* The gradient checks themselves: they accept right gradients and name what is wrong. */
+/* Tests of the gradient checkers: they accept correct gradients, and their errors name what is wrong. */
 #include "support.h"
 
 static grd_tensor *outputs_slot[2];
@@ -143,7 +143,7 @@ static grd_tensors in_float32(grd_tensor *const *inputs, int n, void *context)
     return one(grd_to(inputs[0], .dtype = GRD_FLOAT32));
 }
 
-/* One element more every time. */
+/* A function whose output has one more element at every call. */
 static grd_tensors growing(grd_tensor *const *inputs, int n, void *context)
 {
     (void)n;
@@ -163,7 +163,7 @@ static void test_refuses_outputs(void **state)
     expect_whole_error("the function does not always return outputs of the same sizes");
 }
 
-/* Inputs that need no gradient, and outputs that have none, are passed over. */
+/* Inputs that require no gradient and outputs that have none are ignored. */
 static grd_tensors with_constant(grd_tensor *const *inputs, int n, void *context)
 {
     static grd_tensor *outputs[2];

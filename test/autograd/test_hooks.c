@@ -1,4 +1,4 @@
-/* Hooks: order, replacing, removing, lifetime; kept gradients. */
+/* Hooks: their order, replaced gradients, removal, lifetime; retained gradients. */
 #include "support.h"
 
 static char trace[256];
@@ -105,7 +105,7 @@ static void see_leaf(grd_node *node, grd_tensors grad_outputs, grd_tensor **grad
     strcat(trace, context);
 }
 
-/* A hook after a node sees what the node ran on, also when the node has handed that on. */
+/* A post-hook of a node sees the gradients of the node's outputs even if the node passed the same tensor on as a gradient of its inputs. */
 static void test_gradients_on_both_sides(void **state)
 {
     (void)state;
@@ -250,7 +250,7 @@ static void step(grd_tensor *leaf, void *context)
     grd_set_grad(leaf, NULL);
 }
 
-/* An optimizer inside the backward pass. */
+/* A hook takes an optimizer step during the backward pass. */
 static void test_step_in_hook(void **state)
 {
     (void)state;

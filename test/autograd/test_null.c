@@ -1,8 +1,8 @@
-/* NULL where the functions of gradus/autograd.h need something: TypeError that names the function and the argument, and nothing else happens.
- * Nothing happens, either, while an error is pending. */
+/* NULL for a required argument of a function of gradus/autograd.h is a TypeError that names the function and the argument, and has no other effect.
+ * While an error is pending, calls have no effect either. */
 #include "support.h"
 
-/* An error is pending with exactly this text; it is cleared. */
+/* Checks that a TypeError with exactly this text is pending, and clears it. */
 static void refused(const char *text)
 {
     if (grd_error_get() != GRD_ERROR_TYPE || strcmp(grd_error_message(), text) != 0)
@@ -223,7 +223,7 @@ static void count_release(void *context)
     released++;
 }
 
-/* The first error stays. */
+/* Calls made while an error is pending keep the first error. */
 static void test_pending(void **state)
 {
     (void)state;
@@ -245,7 +245,7 @@ static void test_pending(void **state)
     assert_int_equal(grd_hook_tensor(x, same, &context, count_release), 0);
     assert_int_equal(grd_hook_node(node, true, look, &context, count_release), 0);
     assert_int_equal(grd_hook_accumulated(x, after, &context, count_release), 0);
-    assert_int_equal(released, 0); /* where there is no hook the context stays the caller's */
+    assert_int_equal(released, 0); /* a hook that was not added does not take over its context */
     assert_null(grd_custom_begin(&function, &x));
     assert_int_equal(released, 1);
     grd_custom_save(call, x);

@@ -1,4 +1,4 @@
-/* Leaves, modes, what is recorded, and the checks of saved tensors. */
+/* Leaves, grad modes, what is recorded, and version checks of saved tensors. */
 #include "support.h"
 
 static void test_leaves(void **state)
@@ -119,7 +119,7 @@ static void test_out(void **state)
     EXPECT_VALUES(x, 1, 0);
 }
 
-/* What a formula computes of an integer argument is not computed in its dtype, which has no room for 16 * 16. */
+/* The gradient of atan2(y, x) with an int8 x is computed in the result's dtype: 16 * 16 would overflow int8. */
 static void test_gradient_beside_an_integer(void **state)
 {
     (void)state;
@@ -139,7 +139,7 @@ static void test_inplace(void **state)
     EXPECT_VALUES(grd_grad_of(x), 2 * exp(1), 4 * exp(4), 6 * exp(9));
 }
 
-/* What is overwritten is what the gradient of the other factor needs. */
+/* The overwritten value of y is needed for the gradient of w, so mul_ saves a copy of it. */
 static void test_inplace_keeps_what_it_overwrites(void **state)
 {
     (void)state;
@@ -257,7 +257,7 @@ static void test_printing(void **state)
     free(result);
 }
 
-/* An argument that has no formula would lose its gradient without a word. */
+/* If an argument that requires a gradient has no derivative formula, the call is refused; its gradient would otherwise be lost silently. */
 static void test_argument_without_formula(void **state)
 {
     (void)state;

@@ -1,4 +1,4 @@
-/* Views and writing in place: the history of a base and of its views, whichever was written. */
+/* Views and in-place writes: a base and its views have the right history, whichever of them was written. */
 #include "support.h"
 
 static void test_view_of_view(void **state)
@@ -54,7 +54,7 @@ static void test_base_without_gradient(void **state)
     EXPECT_VALUES(grd_grad_of(w), 2, 4, 6);
 }
 
-/* A view made before its base took part in anything. */
+/* The view was made before its base had any history. It still sees a write to the base. */
 static void test_early_view_is_recorded(void **state)
 {
     (void)state;
@@ -176,7 +176,7 @@ static void test_no_pile_of_history(void **state)
     EXPECT_VALUES(grd_grad_of(x), 1, 1, 1);
 }
 
-/* An operator without a derivative leaves a constant where it writes, also through a view. */
+/* An in-place operator without derivative makes the elements it writes constants, also through a view. */
 static void test_write_without_derivative(void **state)
 {
     (void)state;
@@ -191,7 +191,7 @@ static void test_write_without_derivative(void **state)
     EXPECT_VALUES(grd_grad_of(x), 2, 0, 0);
 }
 
-/* ---- Saved and overwritten: TEST sees that nothing is left behind ------------------------------------------------------------------------ */
+/* ---- A saved tensor is overwritten; the teardown of TEST checks that no reference cycle is leaked ---------------------------------------- */
 static void expect_overwritten(grd_tensor *t)
 {
     grd_backward(grd_sum(t));
@@ -219,7 +219,7 @@ static void test_saved_view_then_overwritten_base(void **state)
     expect_overwritten(base);
 }
 
-/* The node that saved the base is all, but the view, that still has it. */
+/* After the scope is closed, only the node that saved the base and the view hold references to the base. */
 static void test_saved_base_then_overwritten_view(void **state)
 {
     (void)state;
@@ -232,7 +232,7 @@ static void test_saved_base_then_overwritten_view(void **state)
     grd_drop(wave);
 }
 
-/* What was saved is the tensor, whatever its memory is by now. */
+/* The node saved the tensor x. After set_data gave x other memory, overwriting x with a result of that node must still not make a cycle. */
 static void test_saved_then_moved_and_overwritten(void **state)
 {
     (void)state;
@@ -242,7 +242,7 @@ static void test_saved_then_moved_and_overwritten(void **state)
     expect_overwritten(x);
 }
 
-/* Each of two tensors is overwritten with what was computed from the other: neither history knows its own tensor. */
+/* Each of two tensors is overwritten with a result computed from the other. The cycle runs through both histories. */
 static void test_saved_by_each_other(void **state)
 {
     (void)state;
@@ -254,7 +254,7 @@ static void test_saved_by_each_other(void **state)
     expect_overwritten(u);
 }
 
-/* What a call that fails would have overwritten is as good as before, its history too. */
+/* An in-place call that fails leaves the tensor's history unchanged, so first and second derivatives still work. */
 static void test_saved_and_a_call_that_fails(void **state)
 {
     (void)state;
@@ -268,7 +268,7 @@ static void test_saved_and_a_call_that_fails(void **state)
     EXPECT_VALUES(second, 6, 12, 18);
 }
 
-/* What the history saved of other tensors is as good as before. */
+/* The overwritten tensor is not among those saved by its new history, so backward works. */
 static void test_saved_and_not_overwritten(void **state)
 {
     (void)state;

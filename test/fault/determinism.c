@@ -1,12 +1,13 @@
-/* The same bits for any number of threads: every operator of the matrix, forward and backward, on tensors large enough to be split, with 1, 2, 3
- * and 8 threads. The samples are those of the schema with their sizes multiplied. One operator is one test; `test_determinism sum` runs one. */
+/* Results do not depend on the number of threads: every operator of the matrix, forward and backward, gives the same bits with 1, 2, 3 and 8
+ * threads on tensors large enough to be split. The samples are those of the schema with their sizes multiplied. One operator is one test;
+ * `test_determinism sum` runs one. */
 #include "call.h"
 
 enum { MAX_LIST = 8, WANTED = 70000, LIMIT = 1 << 30 };
 
 /* ---- Larger samples ------------------------------------------------------------------------------------------------------------------ */
 
-/* Which sizes above 1 are multiplied. */
+/* The sizes above 1 that are multiplied: all of them, the last one or the first one of each tensor. */
 enum scaling { ALL, LAST, FIRST, SCALINGS };
 
 static int64_t elements_of(const struct test_arg *arg)
@@ -34,7 +35,7 @@ struct sample {
     struct test_arg args[MAX_ARGS], items[MAX_ARGS][MAX_LIST];
 };
 
-/* Multiplies the sizes of all tensors, and sizes given as arguments, by a factor. Returns the elements of the largest tensor. */
+/* Multiplies the sizes of all tensors, and sizes given as arguments, by a factor. Returns the number of elements of the largest tensor. */
 static int64_t scale_sample(struct sample *sample, const struct test_case *test, enum scaling scaling, int64_t factor)
 {
     const grd_op *op = grd_op_find(test->op);
@@ -62,7 +63,7 @@ static int64_t scale_sample(struct sample *sample, const struct test_case *test,
     return largest;
 }
 
-/* The factor that comes closest to WANTED elements from below; 1 where nothing can be multiplied. */
+/* Returns a factor, found in growing steps, with which the largest tensor has at most `wanted` elements; 1 if no size can be multiplied. */
 static int64_t best_factor(struct sample *sample, const struct test_case *test, enum scaling scaling, int64_t wanted)
 {
     if (scale_sample(sample, test, scaling, 2) == scale_sample(sample, test, scaling, 1))
@@ -87,7 +88,7 @@ static uint64_t mix(uint64_t hash, const void *data, int64_t nbytes)
     return hash;
 }
 
-/* Of every bit of a result. */
+/* Returns the hash updated with every bit of a result. */
 static uint64_t hash_tensor(uint64_t hash, grd_tensor *t)
 {
     grd_tensor *c = grd_contiguous(t);
@@ -119,9 +120,9 @@ static bool run_backward(struct call *call, uint64_t *ret_hash)
     return grd_ok();
 }
 
-static int split_calls; /* how many were large enough to be split */
+static int split_calls; /* number of calls on tensors large enough to be split */
 
-/* False when the sample does not work in these sizes. */
+/* Compares the results for all numbers of threads. Returns false if the operator refuses the sample with these sizes. */
 static bool check_sample(const struct sample *sample, int64_t largest, grd_dtype dtype, bool backward)
 {
     static const int threads[] = {1, 2, 3, 8};
@@ -131,12 +132,12 @@ static bool check_sample(const struct sample *sample, int64_t largest, grd_dtype
     bool works = true;
     for (int i = 0; i < (int)(sizeof threads / sizeof *threads) && works; i++) {
         const grd_scope round = grd_scope_open();
-        struct call call; /* made again: an operator may write to its arguments */
+        struct call call;
         uint64_t hash = 1;
         grd_set_num_threads(threads[i]);
         make_call(&call, &sample->test, &s);
         grd_manual_seed(3);
-        make_call(&call, &sample->test, &s); /* anew: some operators write their inputs */
+        make_call(&call, &sample->test, &s); /* made anew for each run, because some operators write to their arguments */
         works = backward ? run_backward(&call, &hash) : run_forward(&call, &hash);
         if (works && i > 0 && hash != first)
             fail_msg("%s differs with %d threads (largest tensor: %lld elements) in %s", backward ? "the gradient" : "the result",

@@ -1,13 +1,13 @@
-/* Memory that runs out in an operator: every allocation of every form of every operator, forward and backward, fails in turn, once and
- * from then on. Each time there is one MemoryError that names the operator, nothing is left behind, inputs and the tensor to be written are
- * what they were, bit for bit, and the same call works once there is memory. One operator is one test; `test_operators tanh` runs one. */
+/* Allocation failures in operators: every allocation of every form of every operator, forward and backward, fails in turn, once alone and once with
+ * all later ones. Each time there must be one MemoryError that names the operator and no leak, the inputs and the tensor to be written must be
+ * unchanged bit for bit, and the same call must work once there is memory. One operator is one test; `test_operators tanh` runs one. */
 #include "call.h"
 
-/* ---- What must not change ------------------------------------------------------------------------------------------------------- */
+/* ---- Tensors that must not change ----------------------------------------------------------------------------------------------- */
 
 enum { MAX_DIMS = 8, MAX_BYTES = 1 << 18 };
 
-/* A tensor as it was: geometry, version and every bit. */
+/* A copy of a tensor's sizes, strides, version and bytes, for comparison after a failure. */
 struct image {
     grd_tensor *tensor;
     int64_t ndim, sizes[MAX_DIMS], strides[MAX_DIMS], offset, version, nbytes;
@@ -43,7 +43,7 @@ static bool is_as_before(const struct image *image)
     return same;
 }
 
-/* The tensors of a call, and the one it writes. */
+/* Images of the tensors among a call's arguments and of the tensor that it writes. */
 struct images {
     struct image list[MAX_ARGS + MAX_TENSORS + 1];
     int n;
@@ -74,7 +74,7 @@ static void free_images(struct images *images)
         free(images->list[i].bytes);
 }
 
-/* ---- Ways to call an operator ------------------------------------------------------------------------------------------------------ */
+/* ---- Forms of a call --------------------------------------------------------------------------------------------------------------- */
 
 enum way { FUNCTIONAL, INPLACE, OUT, OUT_RESIZED, BACKWARD, FORWARD, BATCHED, WAYS };
 static const char *const way_names[] = {"functional", "in place", "out=", "out= of another shape", "backward", "forward", "batched"};
@@ -95,7 +95,7 @@ static bool has_way(const struct call *call, enum way way)
     }
 }
 
-/* What a way writes, made while there is memory; NULL: a new result. */
+/* Returns the tensor that the call writes, or NULL if the call makes its results itself. Called before allocations fail. */
 static grd_tensor *make_written(const struct call *call, enum way way, const struct results *model)
 {
     if (way == INPLACE)
@@ -124,7 +124,7 @@ static bool differentiate(struct call *call, struct results *ret_results)
     return true;
 }
 
-/* The tangents of the results, with a tangent of ones for every input. */
+/* Computes the tangents of the results, with a tangent of ones for every input. */
 static bool run_dual(struct call *call, struct results *ret_results)
 {
     grd_tensor *duals[MAX_TENSORS];
@@ -148,7 +148,7 @@ static grd_tensor *batch_of(grd_tensor *t)
     return grd_batch(grd_stack(grd_tensors(t, t)), 0);
 }
 
-/* The operator inside a level, on batches of the same tensor twice. */
+/* Runs the operator under a batch level; each batch consists of the same tensor twice. */
 static bool run_batched(const struct call *given, struct results *ret_results)
 {
     struct call call = *given;
@@ -190,13 +190,13 @@ static bool call_in_way(struct call *call, enum way way, grd_tensor *written, st
     return grd_call(call->op, way == INPLACE ? GRD_INPLACE : GRD_OUT, args, call->test->n, way == INPLACE ? NULL : written, &result);
 }
 
-/* ---- The check ------------------------------------------------------------------------------------------------------------------------ */
+/* ---- Checking one operator ------------------------------------------------------------------------------------------------------------ */
 
 struct attempt {
     const struct test_case *test;
     const struct setting *setting;
     enum way way;
-    int n; /* which allocation fails */
+    int n; /* the number of the allocation that fails */
     bool forever;
 };
 
@@ -235,14 +235,14 @@ static void check_values(const struct attempt *a, const struct results *got, con
     }
 }
 
-/* True for functions over lists that are made of operators in place: they write one tensor after the other, so those before the failure are written. */
+/* True for operators that update a list of tensors one after the other: the tensors before the failure are already written. */
 static bool writes_lists(const char *name)
 {
     return (strncmp(name, "foreach_", 8) == 0 && strstr(name, "_inplace") != NULL) || strncmp(name, "amp_foreach_", 12) == 0 ||
            strcmp(name, "adafactor_step") == 0 || strcmp(name, "muon_step") == 0;
 }
 
-/* One allocation fails. False when the call does not make that many. */
+/* Runs the call with its n-th allocation failing and checks what it leaves behind. Returns false if the call makes fewer allocations. */
 static bool check_failure(struct call *call, const struct attempt *a, const struct results *model, const struct results *wanted)
 {
     const int64_t before = grd_memory_get_stats().blocks;
@@ -273,7 +273,7 @@ static bool check_failure(struct call *call, const struct attempt *a, const stru
     return !done;
 }
 
-/* Otherwise there is nothing to differentiate. */
+/* True if a result has a grad_fn, so that there is something to differentiate. */
 static bool is_recorded(const struct results *results)
 {
     for (int i = 0; i < results->n; i++)
@@ -282,7 +282,8 @@ static bool is_recorded(const struct results *results)
     return false;
 }
 
-/* Of the first allocations each one fails. A call that makes many more makes the same ones again and again, as a recurrent network does in each step: of these some do. */
+/* Each of the first EACH allocations fails in turn, and then every STRIDE-th one. A call with many more allocations repeats them, as a recurrent
+ * network does in each step. */
 enum { EACH = 100, STRIDE = 7 };
 
 static void check_way(const struct test_case *test, const struct setting *s, enum way way)
@@ -291,7 +292,7 @@ static void check_way(const struct test_case *test, const struct setting *s, enu
     struct call call;
     struct results model, wanted;
     make_call(&call, test, s);
-    /* Once with memory: what is refused is another test's, and what is made once and kept is made now. */
+    /* The first call has memory. It skips calls that are refused for other reasons, and allocates what is made once and kept. */
     if (has_way(&call, way) && run(&call, &model) && (way < BACKWARD || way == BATCHED || is_recorded(&model)) &&
         call_in_way(&call, way, make_written(&call, way, &model), &wanted))
         for (int forever = 0; forever < 2; forever++)

@@ -1,6 +1,7 @@
-/* Memory that runs out outside operators: in what makes, prints and compares tensors, in the engine, hooks and custom functions, in generators
- * and registration. For each scenario every allocation fails in turn, once and from then on: one MemoryError, nothing left behind, leaves as they
- * were, and the scenario works afterwards. The allocations of operators themselves are in operators.c. */
+/* Allocation failures outside operators: in functions that make, print and compare tensors, in the engine, hooks and custom functions, in
+ * generators and registration. In each scenario every allocation fails in turn, once alone and once with all later ones. There must be one
+ * MemoryError and no leak, leaves must be unchanged, and the scenario must work afterwards. The allocations of operators are tested in
+ * operators.c. */
 #include <math.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -10,7 +11,7 @@
 #include "../unit/support.h"
 #include "core/tensor.h"
 
-/* What a scenario computes when nothing fails: compared between runs. */
+/* The value that the running scenario computed. It must be the same in every run that does not fail. */
 static double result;
 
 static grd_tensor *leaf(double first)
@@ -52,7 +53,7 @@ static void borrow_memory(void)
     const bool made = !grd_is_failed(t);
     result = total(t);
     grd_scope_close(scope);
-    assert_int_equal(released, made); /* memory that was not taken stays with its owner */
+    assert_int_equal(released, made); /* if the call fails, the memory still belongs to the caller */
 }
 
 static void use_numbers(void)
@@ -96,7 +97,7 @@ static void keep_views(void)
     grd_drop(view);
 }
 
-/* More references than the pool of a thread begins with. */
+/* Adds more references to the scope pool of the thread than the pool first has room for. */
 static void fill_the_pool(void *unused)
 {
     (void)unused;
@@ -156,7 +157,7 @@ static void backward_twice(void)
         result = total(gg);
 }
 
-/* Many nodes and many inputs: what the engine holds outgrows its own room. */
+/* So many nodes and inputs that the engine's fixed-size arrays do not suffice and it has to allocate. */
 static void backward_wide(void)
 {
     grd_tensor *parts[40], *x = leaf(1);
@@ -182,7 +183,7 @@ static void backward_to_several(void)
         result = total(grd_grad_of(x)) + total(grd_grad_of(y));
 }
 
-/* What is recorded before an error must not be lost by it: the same graph serves again. */
+/* After a backward pass that failed, the recorded graph is intact and can be used again. */
 static void backward_again_after_failure(void)
 {
     grd_tensor *x = leaf(1), *y = grd_sum(grd_mul(grd_exp(x), x)), *g;
@@ -275,7 +276,7 @@ static void call_hooks(void)
         result = total(grd_grad_of(x)) + total(grd_grad_of(y));
     grd_hook_remove(handles[0]);
     grd_scope_close(scope);
-    assert_true(hooks_released >= hooks); /* a hook that could not be added may give its context back at once */
+    assert_true(hooks_released >= hooks); /* if a hook cannot be added, its context may be released immediately */
 }
 
 static void cube_forward(grd_custom_call *call, grd_tensor *const *inputs, grd_tensor **ret_outputs)
@@ -342,7 +343,7 @@ static void call_a_registered_kernel(void)
 
 /* ---- Files ------------------------------------------------------------------------------------------------------------------------------ */
 
-/* The old file stays whole whatever fails, so it can be read in any case. */
+/* A failed save leaves the old file complete, so it can be loaded in any case. */
 static void save_and_load(void)
 {
     static const char path[] = "/var/tmp/gradus-fault-calls.safetensors";
@@ -364,7 +365,7 @@ static void save_and_load(void)
     unlink(path);
 }
 
-/* ---- The check ------------------------------------------------------------------------------------------------------------------------- */
+/* ---- Running the scenarios ------------------------------------------------------------------------------------------------------------- */
 
 static const struct scenario {
     const char *name;
@@ -393,7 +394,7 @@ static const struct scenario {
     {"save_and_load", save_and_load},
 };
 
-/* One run with the n-th allocation failing (0: none). False when it failed. */
+/* Runs a scenario with its n-th allocation failing (0: none). Returns false if the scenario failed. */
 static bool run_once(const struct scenario *scenario, int n, bool forever)
 {
     const grd_memory_stats before = grd_memory_get_stats();
@@ -419,7 +420,7 @@ static void test_scenario(void **state)
     const struct scenario *scenario = *state;
     grd_manual_seed(1);
     const grd_scope scope = grd_scope_open();
-    scenario->run(); /* what is made once per thread and kept */
+    scenario->run(); /* allocates what is made once per thread and kept */
     grd_scope_close(scope);
     assert_string_equal(grd_error_message(), "");
     assert_true(run_once(scenario, 0, false));
@@ -442,7 +443,7 @@ static int begin(void **state)
     grd_memory_fail_at(0, false);
     grd_error_clear();
     scope = grd_scope_open();
-    for (int i = 0; i < 4096; i++) /* the pool of this thread has its size before anything is counted */
+    for (int i = 0; i < 4096; i++) /* the pool of this thread grows to its final size before memory is counted */
         grd_zeros(GRD_NO_DIMS);
     grd_scope_close(scope);
     return 0;

@@ -1,5 +1,5 @@
-/* The digits network of examples/c/digits.c, with dropout, trained with 1, 2, 3 and 8 threads: the weights are the same, bit for bit. In small
- * batches as the example, where little is split, and in one large batch, where almost everything is. */
+/* The network of examples/c/digits.c, with dropout, trained with 1, 2, 3 and 8 threads, must get the same weights bit for bit. It is trained with
+ * small batches as in the example, where few loops are split among threads, and with one large batch, where almost all are. */
 #include <stdio.h>
 #include <string.h>
 
@@ -41,7 +41,7 @@ static void train_step(grd_tensor *const *net, grd_tensor *images, grd_tensor *w
     grd_scope_close(scope);
 }
 
-/* The weights, one after the other, after training with so many threads. */
+/* Trains with the given number of threads and returns all weights as one vector. */
 static grd_tensor *train(int threads, const struct size *size)
 {
     grd_set_num_threads(threads);
@@ -73,7 +73,7 @@ static void check_threads(const struct size *size)
         assert_memory_equal(grd_data(many), grd_data(one), nbytes);
         grd_scope_close(scope);
     }
-    /* It has learned something: what is compared is no row of zeros or NaN. */
+    /* The weights are of moderate size, so the comparison was not one of zeros or NaN. */
     const double size_of_weights = grd_item_double(grd_sum(grd_abs(one)));
     assert_true(size_of_weights > 1 && size_of_weights < 1e5);
 }

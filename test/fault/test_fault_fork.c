@@ -1,6 +1,6 @@
-/* Fork in mid-use: while the pool's workers run, and while other threads are inside operators, the allocator, backward and registration, so that
- * every lock is held by somebody now and then. Parent and child both go on computing: the child checks results of its own and ends with 0. A
- * child that hangs is killed by its alarm, which fails the test. */
+/* Forks while the thread pool's workers run and while other threads are inside operators, the allocator, backward and registration, so that each
+ * lock is sometimes held by another thread at the fork. Parent and child both go on computing: the child checks its own results and exits with 0.
+ * An alarm kills a child that hangs, which fails the test. */
 #include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
@@ -14,8 +14,8 @@
 #include "base/transaction.h"
 #include "dispatch/define.h"
 
-/* ThreadSanitizer does not allow threads in the child of a program with threads. AddressSanitizer's allocator is not held around a fork in
- * GCC 12: a child may wait for a lock of a thread that is not there. */
+/* ThreadSanitizer does not allow threads in the child of a program with threads. GCC 12's AddressSanitizer does not lock its allocator during a
+ * fork, so a child may wait forever for a lock that a thread of the parent held. */
 #if defined(__SANITIZE_THREAD__)
 enum { UNDER_TSAN = 1, UNDER_ASAN = 0 };
 #elif defined(__SANITIZE_ADDRESS__)
@@ -31,7 +31,7 @@ static atomic_int busy_threads, wrong;
 
 /* ---- Work whose result is known ----------------------------------------------------------------------------------------------------- */
 
-/* Operators on tensors small and large: block lists, large blocks, the thread pool. */
+/* Runs operators on small and large tensors, which use the allocator's free lists, its large blocks, and the thread pool. */
 static bool compute(void)
 {
     const grd_scope scope = grd_scope_open();
@@ -60,7 +60,7 @@ static bool draw(void)
     grd_generator_seed(generator, 9);
     const double b = grd_item_double(grd_sum(grd_randn(grd_dims(100), .generator = generator)));
     grd_generator_drop(generator);
-    grd_rand(grd_dims(10)); /* from the generator all share */
+    grd_rand(grd_dims(10)); /* uses the default generator, which all threads share */
     const bool right = a == b && grd_ok();
     grd_scope_close(scope);
     return right;
@@ -96,7 +96,7 @@ static bool define_fails(struct grd_transaction *transaction, const char *schema
     return defined;
 }
 
-/* Operators that stay, and one that is taken back each time: only this thread may define it. */
+/* Defines one operator that stays and one that a failed transaction removes again. Only one thread may call it, since names are unique. */
 static bool define(int i)
 {
     char schema[64];
@@ -106,7 +106,7 @@ static bool define(int i)
            define_fails(&transaction, "fork::taken_back(Tensor self) -> Tensor");
 }
 
-/* ---- Threads that never stand still -------------------------------------------------------------------------------------------------- */
+/* ---- Threads that are always busy -------------------------------------------------------------------------------------------------------- */
 
 static void *keep_busy(void *number)
 {
@@ -125,7 +125,7 @@ static void *keep_busy(void *number)
     return NULL;
 }
 
-/* Forks when the workers of the pool, which begin with the first loop, are idle: as they begin they allocate, under AddressSanitizer. */
+/* Forks. Under AddressSanitizer it first waits until the pool's workers, which allocate when they start, are idle. */
 static pid_t fork_when_idle(void)
 {
     if (UNDER_ASAN)
@@ -139,7 +139,7 @@ static void *short_life(void *ret_right)
     return NULL;
 }
 
-/* What the child does: all of it, with threads of its own, and with a child of its own. */
+/* Runs in the child: uses every part of the library, starts a thread, and forks a child of its own. Returns the exit status. */
 static int live_as_child(int generation)
 {
     alarm(SECONDS);
@@ -147,11 +147,12 @@ static int live_as_child(int generation)
     for (int i = 0; i < 3; i++)
         if (!compute() || !differentiate() || !draw() || !fail_once())
             return 1;
-    register_kernel(GRD_KEY_WRAPPER); /* the other may be taken, by a thread that is not here */
+    register_kernel(GRD_KEY_WRAPPER); /* another thread of the parent may have been registering the other key, so that key may be taken */
     if (!grd_ok())
         return 2;
     struct grd_transaction transaction;
-    if (!define_fails(&transaction, "fork::taken_back(Tensor self) -> Tensor")) /* whatever the other was about to do with it */
+    /* This works even if a thread of the parent was defining the same name. */
+    if (!define_fails(&transaction, "fork::taken_back(Tensor self) -> Tensor"))
         return 6;
     pthread_t thread;
     bool right = false;
@@ -201,7 +202,7 @@ static void test_fork_while_threads_work(void **state)
     assert_int_equal(atomic_load(&wrong), 0);
 }
 
-/* The forking thread itself is in the middle of something: scopes are open, an error is pending, a graph is recorded. */
+/* The forking thread has open scopes, a pending error and a recorded graph. */
 static void test_fork_with_everything_open(void **state)
 {
     (void)state;
@@ -224,8 +225,8 @@ static void test_fork_with_everything_open(void **state)
     assert_int_equal(status_of(child), 0);
 }
 
-/* A transaction is open, as while a plug-in loads, in the thread that forks and in another: in the child its own goes on, and that of the other
- * has been taken back. */
+/* At the fork a transaction is open (as while a plug-in loads) in the forking thread and in another thread. In the child the forking thread's
+ * transaction goes on, and the other thread's transaction has been rolled back. */
 static void *hold_open(void *point)
 {
     struct grd_transaction transaction;
@@ -287,7 +288,7 @@ static void fork_in_a_piece(int64_t begin, int64_t end, void *context)
     atomic_store(&forked, child > 0 && waitpid(child, &status, 0) == child && status == 0);
 }
 
-/* From inside a split loop: the child has no workers, and the loop it was in is not its own. */
+/* Forks inside a parallel loop. The child has no worker threads and does not finish the loop. */
 static void test_fork_inside_a_loop(void **state)
 {
     (void)state;

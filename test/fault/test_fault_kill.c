@@ -1,5 +1,5 @@
-/* Saving that is killed: a process saves again and again and is ended by SIGKILL at any moment. Afterwards the file is whole, either an old or the newest one,
- * and nothing else lies in the folder. GRADUS_KILLS says how often; 40 times otherwise. */
+/* Saving under SIGKILL: a process saves repeatedly and is killed at a random moment. Afterwards the file is a complete one, the newest or the one
+ * before, and the folder has no other file. The variable GRADUS_KILLS sets the number of rounds (default 40). */
 #include <errno.h>
 #include <signal.h>
 #include <stdio.h>
@@ -20,13 +20,14 @@ static int remove_file(void **state)
     return leave_folder(state);
 }
 
-/* Files besides the one that is saved. */
+/* Returns the number of files in the folder besides the saved one. */
 static int count_others(void)
 {
     return count_files() - (access(path, F_OK) == 0);
 }
 
-/* What lies there for good: the last two system calls of a save are made by a child process, which outlives the one that was killed for a moment. */
+/* Returns the number of files that stay in the folder. It waits first: a child of the killed process makes the last two system calls of a save and
+ * lives a little longer. */
 static int count_litter(void)
 {
     const struct timespec moment = {0, 1000000};
@@ -43,7 +44,7 @@ static int64_t elements_of(int i)
     return 1 + (int64_t)i * 7919 % MOST_ELEMENTS;
 }
 
-/* All elements of save number i are i. */
+/* Saves a tensor whose elements are all i. */
 static void save_number(int i)
 {
     const grd_scope scope = grd_scope_open();
@@ -52,7 +53,7 @@ static void save_number(int i)
     grd_scope_close(scope);
 }
 
-/* The number of the save whose file this is; it must be whole. */
+/* Loads the file, checks that it is complete, and returns the number of the save that wrote it. */
 static int saved_number(void)
 {
     const grd_scope scope = grd_scope_open();

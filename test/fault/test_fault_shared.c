@@ -1,8 +1,8 @@
-/* What may be done to one tensor from several threads at the same time, all of it in random order: gradients read, set, cleared and accumulated,
- * requires_grad, hooks, histories, in-place writes, tangents, references given up, graphs recorded and run. Nothing may crash, and no reference may be lost;
- * values may tear. GRADUS_TEST_SECONDS is how long each test takes.
+/* Everything that several threads may do to one tensor at the same time, in random order: read, set, clear and accumulate gradients, set
+ * requires_grad, add hooks, read histories, write in place, use tangents, drop references, record and run graphs. Nothing may crash and no
+ * reference may be lost; the values of elements may be torn. GRADUS_TEST_SECONDS sets the duration of each test.
  *
- * And chains of owners of any length, which must be freed on a small stack. */
+ * Also chains of tensors that own each other, of any length, which must be freed with a small stack. */
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -12,7 +12,7 @@
 
 #include "../unit/support.h"
 
-/* Elements may be written by several threads at once: whoever shares them accepts that values tear. */
+/* Several threads may write the same elements, so ThreadSanitizer is told to ignore races inside kernels. */
 __attribute__((visibility("default"))) const char *__tsan_default_suppressions(void);
 const char *__tsan_default_suppressions(void)
 {
@@ -27,7 +27,7 @@ enum { THREADS = 8, LEAVES = 3, CELLS = 3, VIEWS = 3, N = 6 };
 static grd_tensor *leaves[LEAVES], *plain;
 static atomic_int unexpected;
 
-/* A place where threads leave a tensor for others; each who takes it gets a reference. */
+/* A slot where threads leave a tensor for other threads. A thread that takes the tensor gets a reference of its own. */
 static struct cell {
     pthread_mutex_t lock;
     grd_tensor *t;
@@ -69,9 +69,9 @@ static double seconds(void)
     return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
 }
 
-/* ---- One action ------------------------------------------------------------------------------------------------------------------- */
+/* ---- Random actions --------------------------------------------------------------------------------------------------------------- */
 
-/* A graph of a few nodes over a leaf, for a cell. */
+/* Returns a graph of a few nodes over a leaf, to be put into a cell. */
 static grd_tensor *new_trunk(grd_tensor *leaf)
 {
     return grd_exp(grd_mul(leaf, plain));
@@ -215,7 +215,7 @@ static void act_on_flags(uint32_t choice, grd_tensor *leaf)
     }
 }
 
-/* Each thread has a level of its own; what others take of it has tangents until that ends. */
+/* Each thread has a dual level of its own. Other threads may use its dual tensors, whose tangents end with the level. */
 static void act_on_tangents(uint32_t choice, grd_tensor *leaf, struct cell *cell, grd_tensor *trunk)
 {
     grd_enter_dual_level();
@@ -240,7 +240,7 @@ static void act_on_tangents(uint32_t choice, grd_tensor *leaf, struct cell *cell
     grd_exit_dual_level();
 }
 
-/* The only errors are those of a program that writes what another thread needs. */
+/* Clears an error that a program must expect if one thread writes what another thread's graph needs; any other error fails the test. */
 static void expect_known_error(void)
 {
     static const char *const known[] = {"has been modified by an inplace operation",
@@ -290,7 +290,7 @@ static void test_everything_at_once(void **state)
 {
     (void)state;
     pthread_t threads[THREADS];
-    grd_zeros(grd_dims(1)); /* what a thread keeps from its first tensor on */
+    grd_zeros(grd_dims(1)); /* allocates what a thread makes with its first tensor and keeps */
     const int64_t before = grd_memory_get_stats().blocks;
     const grd_scope scope = grd_scope_open();
     plain = grd_keep(grd_mul_scalar(grd_ones(grd_dims(N)), grd_float(0.25)));
@@ -308,7 +308,7 @@ static void test_everything_at_once(void **state)
     for (int i = 0; i < THREADS; i++)
         pthread_join(threads[i], NULL);
     for (int i = 0; i < LEAVES; i++)
-        grd_set_grad(leaves[i], NULL); /* one of create_graph leads back to the leaf */
+        grd_set_grad(leaves[i], NULL); /* a gradient made with create_graph is part of a reference cycle with its leaf */
     for (int i = 0; i < CELLS; i++) {
         put(&cells[i], NULL);
         put(&views[i], NULL);
@@ -320,13 +320,13 @@ static void test_everything_at_once(void **state)
     assert_int_equal(grd_memory_get_stats().blocks, before);
 }
 
-/* ---- Nothing is lost ----------------------------------------------------------------------------------------------------------------- */
+/* ---- No accumulated gradient is lost ------------------------------------------------------------------------------------------------- */
 
 enum { ROUNDS = 400 };
 static grd_tensor *counter;
 static atomic_int taken_out;
 
-/* Adds to the gradient, by copies and in place, while another thread takes it out; each addition is found in what was taken, or at the end. */
+/* Adds 1 to the gradient again and again, in place or by making a new gradient (create_graph). No addition may be lost. */
 static void *accumulate_ones(void *number)
 {
     for (int i = 0; i < ROUNDS; i++) {
@@ -351,8 +351,8 @@ static void test_no_accumulation_is_lost(void **state)
     assert_true(grd_item_double(grd_grad_of(counter)) == (double)THREADS * ROUNDS);
 }
 
-/* ---- Nothing holds itself ------------------------------------------------------------------------------------------------------------ */
-/* Two threads multiply two tensors by each other in place. Each node saves the other tensor: a history may not lead back to its own tensor. */
+/* ---- No reference cycles -------------------------------------------------------------------------------------------------------------- */
+/* Two threads multiply two tensors by each other in place. Each node saves the other tensor, which must not make a reference cycle. */
 static grd_tensor *pair[2];
 static pthread_barrier_t start;
 
@@ -403,7 +403,8 @@ static void *stay(void *unused)
     return unused;
 }
 
-/* While there is a second thread, a tensor keeps the history it was made with beside the one it has now. */
+/* While a second thread exists, a tensor keeps its first history beside the present one. A node that saves the tensor must not make a cycle through
+ * it. */
 static void test_the_first_history_does_not_lead_back(void **state)
 {
     (void)state;
@@ -425,11 +426,11 @@ static void test_the_first_history_does_not_lead_back(void **state)
     assert_int_equal(grd_memory_get_stats().blocks, before);
 }
 
-/* ---- Chains of owners ------------------------------------------------------------------------------------------------------------------ */
+/* ---- Chains of tensors that own each other --------------------------------------------------------------------------------------------- */
 
 enum { LINKS = 300000, SMALL_STACK = 512 << 10 };
 
-/* Each returns the last link, kept, of a chain. */
+/* The functions below return the last tensor of a chain in which each tensor owns the one before. The caller owns the result. */
 static grd_tensor *chain_of_gradients(int n)
 {
     grd_tensor *last = grd_keep(grd_zeros(grd_dims(1)));
@@ -464,7 +465,7 @@ static grd_tensor *chain_of_nodes(int n)
     grd_tensor *last = grd_keep(grd_ones(grd_dims(1), .requires_grad = true));
     for (int i = 0; i < n; i++) {
         const grd_scope scope = grd_scope_open();
-        grd_tensor *t = grd_keep(grd_sin(last)); /* saves `last` */
+        grd_tensor *t = grd_keep(grd_sin(last)); /* the node of sin saves `last` */
         grd_drop(last);
         last = t;
         grd_scope_close(scope);

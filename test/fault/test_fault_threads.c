@@ -1,5 +1,5 @@
-/* Many threads at once, for ThreadSanitizer and for results: random operators on shared tensors, backward through shared leaves and shared graphs,
- * registration, hooks, a shared generator, the number of threads changed meanwhile, and threads that end with scopes open. */
+/* Many threads at once, run for their results and under ThreadSanitizer: random operators on shared tensors, backward through shared leaves and
+ * graphs, registration, hooks, a shared generator, changes of the number of threads, and threads that end with open scopes. */
 #include <math.h>
 #include <pthread.h>
 #include <stdatomic.h>
@@ -24,7 +24,7 @@ static uint32_t next_random(uint32_t *seed)
     return *seed >> 8;
 }
 
-/* Runs `work` in all threads, each with its number. */
+/* Runs `work` in all threads; its argument is the number of the thread. */
 static void run_threads(void *(*work)(void *number))
 {
     pthread_t threads[THREADS];
@@ -38,7 +38,7 @@ static void run_threads(void *(*work)(void *number))
 
 /* ---- Random operators on shared tensors -------------------------------------------------------------------------------------------------- */
 
-/* An operator over shared tensors, by number; its result belongs to the calling thread. */
+/* Runs one of twelve operators on the given tensors. The calling thread owns the result. */
 static grd_tensor *any_operator(uint32_t choice, grd_tensor *x, grd_tensor *y)
 {
     switch (choice % 12) {
@@ -63,7 +63,7 @@ static grd_tensor *any_operator(uint32_t choice, grd_tensor *x, grd_tensor *y)
     case 9:
         return grd_to(x, .dtype = GRD_FLOAT16);
     case 10:
-        return grd_add_(grd_clone(x), grd_select(y, 0, 0)); /* writes its own, reads shared */
+        return grd_add_(grd_clone(x), grd_select(y, 0, 0)); /* writes a private copy, reads a shared tensor */
     default:
         return grd_cumsum(grd_as_strided(x, grd_dims(4, 4), grd_dims(1, 2)), 0);
     }
@@ -74,7 +74,7 @@ static double digest(grd_tensor *t)
     return grd_item_double(grd_sum(grd_to(t, .dtype = GRD_FLOAT64)));
 }
 
-static double alone[12][SHARED][SHARED]; /* what one thread gets */
+static double alone[12][SHARED][SHARED]; /* the results computed by a single thread */
 
 static void *random_operators(void *number)
 {
@@ -84,7 +84,7 @@ static void *random_operators(void *number)
         const uint32_t op = next_random(&seed) % 12, a = next_random(&seed) % SHARED, b = next_random(&seed) % SHARED;
         const double value = digest(any_operator(op, shared[a], shared[b]));
         expect(grd_ok() && memcmp(&value, &alone[op][a][b], sizeof value) == 0);
-        if (i % 8 == 0) { /* its own error, which no other thread sees */
+        if (i % 8 == 0) { /* errors are thread-local: no other thread sees this one */
             grd_add(shared[0], grd_ones(grd_dims(3, 3, 3)));
             expect(!grd_ok());
             grd_error_clear();
@@ -94,7 +94,7 @@ static void *random_operators(void *number)
     return NULL;
 }
 
-/* Half of them share one storage. */
+/* Makes the shared tensors; half of them are views of one storage. */
 static void make_shared(void)
 {
     grd_tensor *base = grd_sin(grd_arange(grd_int(SHARED * 20), .dtype = GRD_FLOAT32));
@@ -117,7 +117,7 @@ static void test_random_operators(void **state)
     run_threads(random_operators);
 }
 
-/* Loops that are split, from several callers, while the number of threads changes. */
+/* Thread function: runs operators that are split among the pool's threads, while the number of threads is changed. */
 static void *large_operators(void *number)
 {
     for (int i = 0; i < 12; i++) {
@@ -143,7 +143,7 @@ static void test_number_of_threads_changes(void **state)
 
 static grd_tensor *leaf, *trunk;
 
-/* Each its own graph, all down to one leaf. */
+/* Thread function: runs backward through a graph of its own down to a leaf that all threads share. */
 static void *backward_to_shared_leaf(void *number)
 {
     for (int i = 0; i < ROUNDS; i++) {
@@ -160,11 +160,11 @@ static void test_backward_to_a_shared_leaf(void **state)
     (void)state;
     leaf = grd_set_requires_grad(grd_ones(grd_dims(5)), true);
     run_threads(backward_to_shared_leaf);
-    /* sum over threads of 2 * (number + 1), ROUNDS times */
+    /* The expected value is ROUNDS times the sum over all threads of 2 * (number + 1). */
     assert_true(grd_item_double(grd_sum(grd_grad_of(leaf))) == 5.0 * ROUNDS * THREADS * (THREADS + 1));
 }
 
-/* One graph that all pass through, kept for the next. */
+/* Thread function: runs backward through one shared graph, which is retained. */
 static void *backward_through_shared_graph(void *number)
 {
     const grd_backward_options retain = {.retain_graph = true};
@@ -186,7 +186,7 @@ static void test_backward_through_a_shared_graph(void **state)
     run_threads(backward_through_shared_graph);
 }
 
-/* What a custom function saved is asked for while a backward pass releases it. */
+/* Some threads read the tensors that a custom function saved while a backward pass in another thread frees them. */
 static grd_tensor *curves[ROUNDS];
 static pthread_barrier_t round_begins;
 
@@ -234,7 +234,7 @@ static void test_saved_is_released_meanwhile(void **state)
     assert_true(grd_item_double(grd_sum(grd_grad_of(leaf))) == 5 * ROUNDS);
 }
 
-/* Views of one base find their history at the same time. */
+/* Thread function: asks a view for its grad_fn, which is computed on demand after a write to the base, while other threads do the same. */
 static void *ask_views(void *number)
 {
     for (int i = 0; i < ROUNDS; i++) {
@@ -257,7 +257,7 @@ static void test_views_of_a_written_base(void **state)
     run_threads(ask_views);
 }
 
-/* ---- Hooks, registration, random numbers ---------------------------------------------------------------------------------------------------------- */
+/* ---- Hooks, registration, random numbers ------------------------------------------------------------------------------------------------------ */
 
 static atomic_int hooks_called;
 
@@ -277,7 +277,7 @@ static void *change_hooks(void *number)
         if ((intptr_t)number % 2 == 0)
             grd_backward(grd_sum(grd_mul(leaf, leaf)));
         grd_hook_remove(handle);
-        grd_hook_remove(handle); /* gone already */
+        grd_hook_remove(handle); /* removing a hook twice has no effect */
         expect(grd_ok());
         grd_scope_close(scope);
     }
@@ -298,7 +298,7 @@ static void pass_on(const grd_op *op, grd_keyset keys, grd_tensor *out, const gr
     grd_redispatch(op, keys & ~(1u << GRD_KEY_BATCH | 1u << GRD_KEY_WRAPPER), out, args, ret_results);
 }
 
-/* All want the same place, one gets it; operators run meanwhile. */
+/* Thread function: registers a kernel that all threads try to register. One of them succeeds, and operators run meanwhile. */
 static void *change_registration(void *number)
 {
     static const char *const names[] = {"exp", "sin", "add", "sum"};
@@ -352,11 +352,11 @@ static void test_shared_generator(void **state)
     grd_generator_drop(generator);
 }
 
-/* ---- Ends of threads ------------------------------------------------------------------------------------------------------------------------------------ */
+/* ---- Threads that end with open scopes -------------------------------------------------------------------------------------------------------- */
 
 static grd_tensor *_Atomic handed_over[THREADS];
 
-/* Leaves scopes open, an error pending and a tensor that another thread keeps. */
+/* Thread function: ends with open scopes, a pending error and a tensor that another thread owns. */
 static void *end_untidily(void *number)
 {
     grd_scope_open();

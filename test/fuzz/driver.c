@@ -1,8 +1,9 @@
-/* Runs a fuzz target without libFuzzer: bytes from a fixed generator, so that a short run is a test and a failure comes back.
+/* Runs a fuzz target without libFuzzer on bytes from a deterministic generator, so that a short run can serve as a test and a failure can be
+ * reproduced.
  *
  *   fuzz_shape              20,000 executions (or GRADUS_FUZZ_RUNS)
- *   fuzz_shape run 123      the 123rd of them alone
- *   fuzz_shape FILE...      inputs that libFuzzer left */
+ *   fuzz_shape run 123      execution 123 alone
+ *   fuzz_shape FILE...      inputs saved by libFuzzer */
 #include <signal.h>
 #include <unistd.h>
 
@@ -21,7 +22,7 @@ static uint64_t next_random(uint64_t *state)
 static const char *program;
 static uint64_t current;
 
-/* However a run ends the program: the line that reproduces it. */
+/* Signal handler that prints the command that reproduces the failure, then lets the signal end the program. */
 static void name_the_run(int signal_number)
 {
     char text[256];
@@ -32,7 +33,7 @@ static void name_the_run(int signal_number)
     raise(signal_number);
 }
 
-/* Half of the inputs are any bytes, half are mostly small ones. */
+/* Executes run number `run`. Half of the inputs consist of random bytes, half mostly of bytes below 8. */
 static void execute(uint64_t run)
 {
     uint8_t data[MAX_SIZE];

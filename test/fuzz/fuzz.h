@@ -1,7 +1,7 @@
-/* What the fuzz targets share: numbers out of bytes, failing, and that nothing is left behind.
+/* Shared by the fuzz targets: making numbers out of bytes, failing, and a check that no memory is leaked.
  *
- * A target is a file fuzz_<name>.c with LLVMFuzzerTestOneInput. It is linked with libFuzzer (`make fuzz`) or with driver.c, which feeds it bytes
- * that are the same in every run. Every string of bytes is a valid input: what is missing reads as zero. */
+ * A target is a file fuzz_<name>.c with LLVMFuzzerTestOneInput. It is linked with libFuzzer (`make fuzz`) or with driver.c, which feeds it the same
+ * bytes in every run. Every string of bytes is a valid input: missing bytes read as zero. */
 #ifndef GRD_TEST_FUZZ_H
 #define GRD_TEST_FUZZ_H
 
@@ -26,7 +26,7 @@ static inline uint8_t take_byte(struct bytes *b)
     return b->at < b->end ? *b->at++ : 0;
 }
 
-/* In [0, n), n at most 256. */
+/* Returns a number in [0, n), for n at most 256. */
 static inline int64_t take_below(struct bytes *b, int64_t n)
 {
     return take_byte(b) % n;
@@ -50,7 +50,7 @@ static inline int64_t take_int64(struct bytes *b)
     return (int64_t)value;
 }
 
-/* Numbers around which arithmetic goes wrong, and any other. */
+/* Returns a number near which integer arithmetic overflows, or an arbitrary one. */
 static inline int64_t take_extreme(struct bytes *b)
 {
     static const int64_t edges[] = {0,
@@ -80,7 +80,7 @@ static inline int64_t take_extreme(struct bytes *b)
     return choice < 60 ? take_between(b, -4, 8) : take_int64(b);
 }
 
-/* Ends the program as libFuzzer wants a finding to. */
+/* Prints a message and aborts, which libFuzzer reports as a finding. */
 _Noreturn static inline GRD_PRINTF(1, 2) void fuzz_fail(const char *format, ...)
 {
     va_list arguments;
@@ -97,11 +97,11 @@ static inline void fuzz_expect(bool holds, const char *what)
         fuzz_fail("%s (pending error: \"%s\")", what, grd_error_message());
 }
 
-/* Runs a target in a scope of its own; as many blocks must be in use afterwards as before. */
+/* Runs a target in a scope of its own and fails if it leaks blocks of memory. */
 static inline void fuzz_run(const uint8_t *data, size_t size, void (*target)(struct bytes *bytes))
 {
     static bool warm;
-    if (!warm) { /* what is made once per process and kept */
+    if (!warm) { /* the first call allocates what is made once per process and kept */
         warm = true;
         const grd_scope scope = grd_scope_open();
         for (int i = 0; i < 5000; i++)
@@ -116,7 +116,7 @@ static inline void fuzz_run(const uint8_t *data, size_t size, void (*target)(str
     target(&bytes);
     fuzz_expect(grd_ok(), "an error is left pending");
     grd_scope_close(scope);
-    grd_memory_trim(); /* tables that are kept for the next transform */
+    grd_memory_trim(); /* frees tables that are cached for the next Fourier transform */
     const int64_t left = grd_memory_get_stats().blocks - blocks;
     if (left != 0)
         fuzz_fail("%lld blocks are left behind", (long long)left);

@@ -1,7 +1,7 @@
-/* Random programs: a few tensors of any dtype, then operators over them (views, in place, out=, indices, products, reductions), then gradients.
- * Each step is done by the library and by the plain tensors of plain.h, and the results are compared; after each step all tensors must be what
- * they should be, whether the step was accepted or refused. Some steps call any operator with any arguments: what they give is believed, but
- * they must not crash, leave anything behind or change what they do not own. */
+/* Random programs: a few tensors of any dtype, then operators on them (views, in place, out=, indexing, products, reductions), then gradients.
+ * The library and the reference tensors of plain.h do each step, and the results are compared. After each step, accepted or refused, all tensors must
+ * have the expected values. Some steps call any operator with any arguments: their results are not checked, but they must not crash, leak or change
+ * tensors that they do not own. */
 #include <math.h>
 
 #include "core/iter.h"
@@ -19,7 +19,7 @@ static struct slot slots[SLOTS];
 
 static struct {
     grd_tensor *t;
-    int first, tracked; /* the elements whose derivatives are followed */
+    int first, tracked; /* the elements first to first + tracked - 1, whose derivatives the reference computes */
 } leaves[LEAVES];
 static int nleaves, tracked;
 
@@ -30,7 +30,7 @@ static struct slot *take_slot(struct bytes *b)
 
 /* ---- Errors ---------------------------------------------------------------------------------------------------------------------------- */
 
-/* What a call may be refused for that the plain tensors do not know: dtypes without a kernel, and the rules of gradients. */
+/* True for errors that the reference tensors do not model: dtypes without a kernel, and the rules of gradients. */
 static bool is_rule_of_gradients(const char *text)
 {
     static const char *const rules[] = {"a leaf Variable that requires grad",
@@ -59,7 +59,7 @@ static bool is_known_dtype(grd_dtype dtype)
     return dtype >= GRD_BOOL && dtype <= GRD_COMPLEX128 && dtype != GRD_UINT16 && dtype != GRD_UINT32 && dtype != GRD_UINT64;
 }
 
-/* A result that cannot be foretold is taken as it is, where it is small and nobody's view. */
+/* Takes over a result that the reference cannot predict, if it is small and no view of a slot. Its derivatives are unknown from then on. */
 static void believe(struct slot *into, grd_tensor *t)
 {
     const grd_dims sizes = grd_sizes(t);
@@ -73,7 +73,7 @@ static void believe(struct slot *into, grd_tensor *t)
     if (sizes.n > PLAIN_DIMS || !plain_new(&p, grd_tensor_dtype(t), (int)sizes.n, sizes.data))
         return;
     const grd_dims strides = grd_strides(t);
-    for (int64_t i = 0; i < sizes.n; i++) /* elements that share memory are not followed */
+    for (int64_t i = 0; i < sizes.n; i++) /* the reference made above has no elements that share memory */
         if (sizes.data[i] > 1 && strides.data[i] == 0)
             return;
     p.memory->lost = true;
@@ -81,9 +81,9 @@ static void believe(struct slot *into, grd_tensor *t)
     *into = (struct slot){t, p};
 }
 
-static char last_call[256]; /* which tensors it was given */
+static char last_call[256]; /* the last call and the tensors it was given, for messages */
 
-/* Printed as it happens where GRADUS_FUZZ_TRACE is set. */
+/* Records a call in last_call, and prints it if GRADUS_FUZZ_TRACE is set. */
 static void note_call(const char *name, const grd_value *args, int n, const struct slot *written)
 {
     size_t used = 0;
@@ -98,7 +98,7 @@ static void note_call(const char *name, const grd_value *args, int n, const stru
         fprintf(stderr, "%s of%s\n", name, last_call);
 }
 
-/* For a finding: what the tensors are. */
+/* Prints all tensors and aborts. */
 _Noreturn static void complain(const char *what, const char *how)
 {
     for (int i = 0; i < SLOTS; i++) {
@@ -121,7 +121,7 @@ static void check_slots(const char *what)
             complain(what, "a tensor is not what it should be");
 }
 
-/* Compares a new result and keeps it. */
+/* Compares a new result with the reference and puts it into a slot. */
 static void settle(struct slot *into, const char *what, enum verdict verdict, struct plain *wanted, grd_tensor *got, double ulps)
 {
     note_call(what, NULL, 0, into);
@@ -147,7 +147,8 @@ static bool can_hold(grd_dtype to, grd_dtype from)
     return grd_can_cast(from, to);
 }
 
-/* What is in the memory of a slot is no longer known: read again; where the geometry is another, the slot becomes something new. */
+/* Reads the values of all slots that share memory with `written`, whose values are unknown after a call. A slot whose shape changed gets a new
+ * tensor. */
 static void refresh(const struct slot *written)
 {
     const struct memory *memory = written->p.memory;
@@ -167,15 +168,15 @@ static void refresh(const struct slot *written)
     }
 }
 
-/* True for the errors of an out= whose dtype could be cast to and is refused by the operator's entry in the schema: test_out_dtypes.py compares those with
- * PyTorch's. */
+/* True for errors of an out= tensor whose dtype the result could be cast to, but which the operator's schema entry refuses. test_out_dtypes.py
+ * compares these errors with PyTorch's. */
 static bool is_rule_of_out(const char *message)
 {
     return strstr(message, "dtype") != NULL || strstr(message, "scalar type") != NULL || strstr(message, "Expected out type") != NULL ||
            strstr(message, "non-boolean") != NULL;
 }
 
-/* An operator in one of its forms, `inputs` being the plain tensors it reads. */
+/* Calls an operator in one of its forms and checks the result. `inputs` are the reference tensors that the operator reads. */
 static void call_form(struct bytes *b, const char *name, const grd_value *args, int n, enum verdict verdict, struct plain *wanted,
                       struct slot *self, const struct plain *const *inputs, int ninputs, double ulps)
 {
@@ -196,12 +197,12 @@ static void call_form(struct bytes *b, const char *name, const grd_value *args, 
     }
     struct slot *target = form == GRD_INPLACE ? self : take_slot(b);
     struct plain *p = &target->p;
-    bool overlap = false, shared = false; /* other operators may do without the refusal, if the result is right */
+    bool overlap = false, shared = false; /* for overlapping operands other operators may either refuse or give the right result */
     if (verdict == VALID) {
         const bool same = wanted->ndim == p->ndim && memcmp(wanted->sizes, p->sizes, (size_t)p->ndim * sizeof *p->sizes) == 0;
         const bool elementwise = grd_op_forms(op) >> GRD_INPLACE & 1;
         if (wanted->dtype != p->dtype && (!elementwise || op->out_rule != NULL))
-            verdict = UNSURE; /* these have their own rules for what they write to */
+            verdict = UNSURE; /* these operators have rules of their own for the dtype of the tensor they write */
         else if (!can_hold(p->dtype, wanted->dtype) || (form == GRD_INPLACE && !same))
             verdict = REFUSED;
         else if (!same)
@@ -226,7 +227,7 @@ static void call_form(struct bytes *b, const char *name, const grd_value *args, 
         complain(name, form == GRD_OUT ? "out= refused" : "in place refused");
     grd_error_clear();
     if (ok && verdict == VALID) {
-        /* Compared before it is written to the plain tensor: elsewhere in memory nothing may change. */
+        /* Compared before the reference is written too, so that changes elsewhere in the memory are found. */
         struct plain converted;
         if (plain_convert(wanted, p->dtype, &converted) != VALID)
             refresh(target);
@@ -243,7 +244,7 @@ static void call_form(struct bytes *b, const char *name, const grd_value *args, 
     check_slots(name);
 }
 
-/* ---- Making --------------------------------------------------------------------------------------------------------------------------------- */
+/* ---- Making tensors ------------------------------------------------------------------------------------------------------------------------- */
 
 static grd_dtype take_dtype(struct bytes *b)
 {
@@ -263,7 +264,7 @@ static double take_value(struct bytes *b)
                          : (double)take_between(b, -12, 12) / 4 + (double)take_below(b, 7) / 64;
 }
 
-/* A tensor of up to four dimensions; float64 ones may be leaves that require gradients. */
+/* Makes a tensor of up to four dimensions. A float64 one may be a leaf that requires a gradient. */
 static void make_slot(struct bytes *b, struct slot *s)
 {
     int64_t sizes[PLAIN_DIMS];
@@ -294,7 +295,7 @@ static void make_slot(struct bytes *b, struct slot *s)
     nleaves++;
 }
 
-/* ---- Steps ---------------------------------------------------------------------------------------------------------------------------------- */
+/* ---- Steps of a program --------------------------------------------------------------------------------------------------------------------- */
 
 static grd_value of_tensor(grd_tensor *t)
 {
@@ -323,7 +324,7 @@ static grd_dtype common_dtype(grd_tensor *const *tensors, int n)
     return dtype;
 }
 
-/* A dimension, counted from either end, now and then out of range. */
+/* Returns a dimension counted from either end, sometimes one out of range. */
 static int64_t take_dim(struct bytes *b, int ndim, int *ret_place)
 {
     const int n = ndim > 0 ? ndim : 1;
@@ -361,7 +362,7 @@ static void step_binary(struct bytes *b)
     }
     grd_dtype common = common_dtype((grd_tensor *const[]){x->t, y->t}, 2);
     if (compares && y == &number && grd_dtype_is_integer(common))
-        common = GRD_INT64; /* a number is compared as what it is */
+        common = GRD_INT64; /* comparisons with a Python integer use its full value, not the tensor's dtype */
     struct plain wanted;
     enum verdict verdict = plain_binary((enum plain_binary)op, &x->p, &y->p, common, alpha, &wanted);
     if (op == PLAIN_sub && (x->p.dtype == GRD_BOOL || y->p.dtype == GRD_BOOL) && verdict == VALID)
@@ -458,7 +459,7 @@ static void step_index(struct bytes *b)
     default: {
         const bool add = take_chance(b, 2);
         verdict = place < 0 ? REFUSED : plain_scatter(&x->p, place, &at->p, &source->p, add, &wanted);
-        /* In place is in `anything`: what may overlap is the operator's own rule. */
+        /* The in-place form is left to `anything`, because which overlaps it allows is a rule of the operator. */
         grd_value result = {.kind = GRD_KIND_TENSOR, .v.tensor = grd_failed};
         if (verdict == TOO_LARGE)
             break;
@@ -511,7 +512,7 @@ static void step_copy(struct bytes *b)
         if (verdict != TOO_LARGE)
             settle(into, "clone", verdict, &wanted, grd_clone(x->t), 0);
         break;
-    default: { /* where the two overlap, copy_ may refuse, or reads the source first */
+    default: { /* if source and destination overlap, copy_ may refuse, or read the source completely before writing */
         struct plain source, shape;
         verdict = plain_overlaps_itself(&x->p) ? REFUSED : VALID;
         if (plain_convert(&y->p, x->p.dtype, &source) != VALID)
@@ -583,7 +584,7 @@ static void step_view(struct bytes *b)
         t = grd_expand(x->t, grd_dims_from(sizes, ndim));
         break;
     }
-    case 4: { /* in a row, or as two dimensions */
+    case 4: { /* reshaped to one dimension or to two */
         const int64_t first = take_between(b, 1, 4);
         const int64_t sizes[] = {first, x->p.n / first};
         const bool flat = take_chance(b, 2);
@@ -615,7 +616,7 @@ static void step_view(struct bytes *b)
         what = "detach";
         verdict = VALID;
         wanted = x->p;
-        wanted.memory->lost = true; /* written through it, a derivative would be lost */
+        wanted.memory->lost = true; /* the detached alias has no derivative, so writes through it make derivatives unknown */
         t = grd_detach(x->t);
     }
     if (verdict == TOO_LARGE) {
@@ -677,7 +678,7 @@ static grd_value take_argument(struct bytes *b, grd_kind kind, grd_tensor **list
     }
 }
 
-/* True for operators that write to tensors among their arguments: steps of optimizers, norms with running statistics, functions of lists in place. */
+/* True for operators that write to tensors among their arguments: optimizer steps, norms with running statistics, in-place functions of lists. */
 static bool writes_arguments(const char *name)
 {
     const size_t length = strlen(name);
@@ -708,7 +709,7 @@ static void step_anything(struct bytes *b)
     const int64_t count = grd_op_count();
     const grd_op *op = grd_op_at((take_byte(b) * 256 + take_byte(b)) % count);
     const char *name = grd_op_name(op);
-    if (strncmp(name, "empty", 5) == 0) /* whose elements are not set */
+    if (strncmp(name, "empty", 5) == 0) /* its elements are uninitialised, so they cannot be used */
         return;
     grd_value args[GRD_MAX_ARGS], results[8];
     grd_tensor *lists[GRD_MAX_ARGS][4];
@@ -739,13 +740,13 @@ static void step_anything(struct bytes *b)
     grd_error_clear();
     if (ok && written != NULL)
         refresh(written);
-    refresh_arguments(name, args, n); /* also where a list was written as far as to the tensor that is refused */
+    refresh_arguments(name, args, n); /* a refused call of a list may have written the tensors before the one that is refused */
     check_slots(name);
     if (ok && form == GRD_FUNCTIONAL && results[0].kind == GRD_KIND_TENSOR)
         believe(take_slot(b), results[0].v.tensor);
 }
 
-/* ---- Gradients ------------------------------------------------------------------------------------------------------------------------------------ */
+/* ---- Gradients -------------------------------------------------------------------------------------------------------------------------------- */
 
 static void check_gradients(struct bytes *b)
 {

@@ -1,11 +1,13 @@
-/* Type promotion against PyTorch's rules said in another way: a dtype is a set of numbers, and the promoted dtype is the smallest that holds
- * both sets; a tensor with dimensions decides over a 0-d tensor, and that over a plain number, unless the lesser one is of a higher category. */
+/* Type promotion compared with another formulation of PyTorch's rules: a dtype is a set of numbers, and two dtypes promote to the smallest dtype
+ * that contains both sets. A tensor with dimensions takes precedence over a zero-dimensional one, and that over a Python number, unless the operand
+ * of lower precedence is of a higher category. */
 #include "core/iter.h"
 #include "fuzz.h"
 
 enum category { BOOLEAN, INTEGRAL, FLOATING, COMPLEX };
 
-/* Integers: bits of the largest and of the smallest value. Floats and parts of complex numbers: bits of exponent and mantissa. */
+/* `first` and `second` are, for integers, the bits of the largest and of the smallest value; for floats and complex numbers, the bits of exponent and
+ * mantissa. */
 static const struct model {
     grd_dtype dtype;
     enum category category;
@@ -26,7 +28,7 @@ static const struct model *model_of(grd_dtype dtype)
     return NULL;
 }
 
-/* NONE: refused. */
+/* Returns the promoted dtype, or GRD_DTYPE_NONE if the promotion is refused. */
 static grd_dtype expected_promotion(grd_dtype a, grd_dtype b)
 {
     if (a == b || b == GRD_DTYPE_NONE)
@@ -34,7 +36,7 @@ static grd_dtype expected_promotion(grd_dtype a, grd_dtype b)
     if (a == GRD_DTYPE_NONE)
         return b;
     const struct model *x = model_of(a), *y = model_of(b);
-    if (x == NULL || y == NULL) /* float8 and quantized numbers meet nothing but themselves */
+    if (x == NULL || y == NULL) /* float8 and quantized dtypes promote with nothing but themselves */
         return GRD_DTYPE_NONE;
     const enum category category = x->category > y->category ? x->category : y->category;
     int first = 0, second = 0;
@@ -46,7 +48,7 @@ static grd_dtype expected_promotion(grd_dtype a, grd_dtype b)
         first = y->first > first ? y->first : first;
         second = y->second > second ? y->second : second;
     }
-    for (int i = 0; i < MODELS; i++) /* smallest first */
+    for (int i = 0; i < MODELS; i++) /* within a category the models are ordered from the smallest */
         if (models[i].category == category && models[i].first >= first && models[i].second >= second)
             return models[i].dtype;
     return GRD_DTYPE_NONE;
@@ -72,7 +74,7 @@ static void check_pairs(grd_dtype a, grd_dtype b, grd_dtype c)
         const grd_dtype left = promote(ab, c), right = promote(a, bc);
         fuzz_expect(left == GRD_DTYPE_NONE || right == GRD_DTYPE_NONE || left == right, "promotion associates");
     }
-    /* A value may be stored where its category is not above, as a promotion result may be stored in it. */
+    /* A dtype can be cast to another unless its category is higher; a promoted result can then be stored in it, too. */
     const struct model *x = model_of(a), *y = model_of(b);
     if (x != NULL && y != NULL) {
         const bool fits = x->category <= y->category;
@@ -86,7 +88,7 @@ enum { INPUTS = 4 };
 
 struct input {
     grd_dtype dtype;
-    int rank; /* 2: has dimensions, 1: 0-d, 0: a plain number */
+    int rank; /* 2: tensor with dimensions, 1: zero-dimensional tensor, 0: Python number */
 };
 
 static int category_of(grd_dtype dtype)
@@ -100,7 +102,7 @@ static grd_dtype to_complex(grd_dtype dtype)
     return dtype == GRD_FLOAT64 ? GRD_COMPLEX128 : dtype == GRD_FLOAT16 ? GRD_COMPLEX32 : GRD_COMPLEX64;
 }
 
-/* `high` decides unless `low` is of a higher category: then the result has low's category and, of floats, high's precision. */
+/* Returns `high` unless `low` is of a higher category; then the result has low's category and, for floats, high's precision. */
 static grd_dtype expected_join(grd_dtype high, grd_dtype low)
 {
     if (high == GRD_DTYPE_NONE || low == GRD_DTYPE_NONE)
@@ -110,7 +112,7 @@ static grd_dtype expected_join(grd_dtype high, grd_dtype low)
     return category_of(high) == FLOATING ? to_complex(high) : expected_promotion(high, low);
 }
 
-/* False: refused. */
+/* Sets the result's dtype; returns false if the promotion is refused. */
 static bool expected_result(const struct input *inputs, int n, grd_dtype *ret_dtype)
 {
     grd_dtype of_rank[3] = {GRD_DTYPE_NONE, GRD_DTYPE_NONE, GRD_DTYPE_NONE};
@@ -166,7 +168,7 @@ static void expect_dtype(grd_tensor *result, grd_dtype wanted, const char *what,
                   describe(inputs, 2), grd_error_message());
 }
 
-/* What operators make of it: results, comparisons, in place. */
+/* Checks the dtypes of operators: results, comparisons and in-place forms. */
 static void check_operators(struct bytes *b, grd_tensor **tensors, const struct input *inputs)
 {
     grd_dtype wanted;

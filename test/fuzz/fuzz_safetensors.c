@@ -1,5 +1,6 @@
-/* The reader of safetensors files. Any bytes are a file or a RuntimeError; what is read, written and read again is the same, bit for bit.
- * A third of the inputs are any bytes behind a proper length, the others are headers put together from the words of the format, with or without a mistake. */
+/* The reader of safetensors files. Any bytes are either a file or refused with RuntimeError; a file that is read, written and read again is the
+ * same, bit for bit. A third of the inputs are random bytes after a valid length; the others are headers made of the words of the format, some with
+ * a mistake. */
 #include "fuzz.h"
 
 enum { TEXT = 1 << 12 };
@@ -77,7 +78,7 @@ static size_t take_words(struct bytes *b, char *text)
     return n;
 }
 
-/* A proper header, and how many bytes belong behind it. */
+/* Makes a valid header, and the number of bytes of data that must follow it. */
 static size_t take_proper(struct bytes *b, char *text, int64_t *ret_data)
 {
     const int count = (int)take_below(b, 6);
@@ -94,7 +95,7 @@ static size_t take_proper(struct bytes *b, char *text, int64_t *ret_data)
     return n + (size_t)snprintf(text + n, TEXT - n, "}");
 }
 
-/* The file in a block of its own size, so that a look behind its end is seen. */
+/* Makes a file in a heap block of exactly its size, so that a read past its end is found. */
 static uint8_t *make_file(const char *header, size_t header_size, uint64_t length, int64_t data, size_t *ret_size)
 {
     *ret_size = 8 + header_size + (size_t)data;
@@ -110,7 +111,7 @@ static uint8_t *make_file(const char *header, size_t header_size, uint64_t lengt
 
 /* ---- The check ------------------------------------------------------------------------------------------------------------------------------ */
 
-/* All tensors of a file, with its texts, written anew. */
+/* Writes all tensors and texts of a file to a new one. */
 static grd_tensor *rewritten(const grd_tensor_file *file)
 {
     static grd_named_tensor list[TEXT];
@@ -128,7 +129,7 @@ static grd_tensor *rewritten(const grd_tensor_file *file)
     return bytes;
 }
 
-/* The second writing has the bytes of the first: names, texts, dtypes, sizes and elements are the same. */
+/* Writes a file twice and compares the bytes: names, texts, dtypes, sizes and elements must be the same. */
 static void check_file(const grd_tensor_file *file)
 {
     grd_tensor *first = rewritten(file);

@@ -1,5 +1,5 @@
-/* The parser of schema strings. Any text is read or refused with a ValueError that says where; what is read, printed and read again is the same.
- * Half of the texts are any bytes, half are put together from the words of the language. */
+/* The parser of schema strings. Any text is either parsed or refused with a ValueError that names the position; a schema that is printed and parsed
+ * again is the same. Half of the texts are random bytes, half are made of the words of the language. */
 #include <math.h>
 
 #include "dispatch/schema_text.h"
@@ -90,14 +90,14 @@ static char *take_text(struct bytes *b)
         const char *word = words[take_below(b, (int64_t)(sizeof words / sizeof *words))];
         n += (size_t)snprintf(text + n, TEXT - n, "%s", word);
     }
-    /* In a block of its own size, so that a look behind the end is seen. */
+    /* The text is in a heap block of exactly its size, so that a read past its end is found. */
     text[n] = '\0';
     char *copy = malloc(strlen(text) + 1);
     fuzz_expect(copy != NULL, "memory for the text");
     return strcpy(copy, text);
 }
 
-/* A text that is one: one signature with everything the grammar has. */
+/* Returns a valid signature that may use everything the grammar has. */
 static char *take_signature(struct bytes *b)
 {
     static char text[TEXT];

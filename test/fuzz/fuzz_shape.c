@@ -1,5 +1,5 @@
-/* Shape algebra and views. Two kinds of input: extreme sizes and strides, against arithmetic in 128 bits; and chains of views of a small
- * storage, against a list that says for each element, index by index, where it lies. */
+/* Computations on sizes and strides, and views. There are two kinds of input: extreme sizes and strides, compared with 128-bit arithmetic; and
+ * chains of views of a small storage, compared with a list of the storage position of each element. */
 #include "core/iter.h"
 #include "core/shape.h"
 #include "core/tensor.h"
@@ -33,7 +33,7 @@ static struct extreme take_geometry(struct bytes *b)
     return g;
 }
 
-/* The product of sizes[first...], with 1 for 0; too large: -1. */
+/* Returns the product of sizes[first...], counting size 0 as 1, or -1 if it is too large. */
 static wide product_of(const int64_t *sizes, int64_t n, int64_t first)
 {
     wide product = 1;
@@ -58,7 +58,7 @@ static void check_numel(const struct extreme *g)
     grd_error_clear();
 }
 
-/* Lowest and highest offset; false when one does not fit into 64 bits. */
+/* Computes the lowest and the highest offset; returns false if one of them does not fit into 64 bits. */
 static bool extent_of(const struct extreme *g, wide *ret_lowest, wide *ret_highest)
 {
     *ret_lowest = *ret_highest = 0;
@@ -158,7 +158,7 @@ static void check_broadcast(struct bytes *b)
     fuzz_expect(!valid || (ndim == longer && memcmp(got, expected, (size_t)longer * sizeof *got) == 0), "broadcast");
 }
 
-/* as_strided and empty_strided reach what a 128-bit sum says they reach, or are refused. */
+/* Checks that as_strided and empty_strided reach exactly the offsets that a 128-bit sum gives, or are refused. */
 static void check_strided(struct bytes *b, const struct extreme *g)
 {
     const int64_t storage = take_below(b, 40), offset = take_chance(b, 3) ? take_extreme(b) : take_below(b, 40);
@@ -186,7 +186,7 @@ static void check_strided(struct bytes *b, const struct extreme *g)
         fuzz_expect(grd_storage_bytes(meta) == (int64_t)(highest - lowest + !g->empty) * 8, "bytes of empty_strided");
 }
 
-/* Views of strides that no element uses must not overflow either: one-element and empty dimensions may have any stride. */
+/* Dimensions of size 1 and tensors without elements may have any strides; views of them must not overflow. */
 static void check_odd_strides(struct bytes *b)
 {
     int64_t sizes[5], strides[5], n = take_between(b, 1, 4);
@@ -235,7 +235,7 @@ static void check_odd_strides(struct bytes *b)
 
 enum { STORAGE = 48, MAX_NDIM = 6, MAX_ELEMENTS = 512, CHAIN = 6 };
 
-/* A view as a list: where each element lies, in row-major order. */
+/* The reference of a view: its sizes, and the storage position of each element in row-major order. */
 struct list {
     int64_t ndim, n, sizes[MAX_NDIM + 1], at[MAX_ELEMENTS];
 };
@@ -264,7 +264,8 @@ static int64_t join_index(const struct list *l, const int64_t *index)
     return place;
 }
 
-/* The view whose element at an index is `from`'s at the index that `map` makes of it. False when it is too large for this test. */
+/* Makes the list of a view whose element at an index is `from`'s element at the index that `map` returns. Returns false if it is too large for this
+ * test. */
 static bool map_list(struct list *to, const struct list *from, void (*map)(const int64_t *index, int64_t *ret_index, const int64_t *with),
                      const int64_t *with)
 {
@@ -280,7 +281,7 @@ static bool map_list(struct list *to, const struct list *from, void (*map)(const
     return true;
 }
 
-/* What a map needs to know: with[0] is the number of dimensions of the source, the rest is its own. */
+/* In each map, with[0] is the number of dimensions of the source, and the other entries are parameters of the map. Here they are the permutation. */
 static void map_permuted(const int64_t *index, int64_t *ret_index, const int64_t *with)
 {
     for (int64_t i = 0; i < with[0]; i++)
@@ -299,7 +300,7 @@ static void map_sliced(const int64_t *index, int64_t *ret_index, const int64_t *
         ret_index[i] = i == with[1] ? with[2] + index[i] * with[3] : index[i];
 }
 
-/* with[1] dimensions are new; with[2 + i] tells which of the source repeat. */
+/* with[1] is the number of new dimensions; with[2 + i] is true if dimension i of the source is repeated. */
 static void map_expanded(const int64_t *index, int64_t *ret_index, const int64_t *with)
 {
     for (int64_t i = 0; i < with[0]; i++)
@@ -319,11 +320,11 @@ static void map_windows(const int64_t *index, int64_t *ret_index, const int64_t 
         ret_index[i] = i == with[1] ? index[i] * with[2] + index[with[0]] : index[i];
 }
 
-/* Where Python's slice of `size` elements starts, and how many it has. */
+/* Returns the number of elements of Python's slice of `size` elements, and its first position. */
 static int64_t python_slice(int64_t size, const int64_t *start, const int64_t *end, int64_t step, int64_t *ret_first)
 {
     int64_t count = 0;
-    for (wide i = 0; i < size; i++) { /* the i-th element of the whole, walked in the direction of the step */
+    for (wide i = 0; i < size; i++) { /* visits all positions in the direction of the step */
         const int64_t place = step > 0 ? (int64_t)i : size - 1 - (int64_t)i;
         const wide low = start == NULL ? (step > 0 ? 0 : size - 1) : *start < 0 ? (wide)*start + size : *start;
         const wide high = end == NULL ? (step > 0 ? size : -1) : *end < 0 ? (wide)*end + size : *end;
@@ -337,16 +338,16 @@ static int64_t python_slice(int64_t size, const int64_t *start, const int64_t *e
     return count;
 }
 
-/* One step of a chain: a view taken in the library, and the list it must be. */
+/* One step of a chain: a view made by the library, and the list that it must agree with. */
 struct move {
     struct bytes *b;
     grd_tensor *view, *result;
     struct list from, to;
     int64_t with[2 * MAX_NDIM + 4];
-    int64_t dim, other; /* as given, counted from either end */
-    int64_t d, e, size; /* the same from the front; the size of the first */
-    bool valid;         /* the library must accept it */
-    bool ends;          /* the list cannot follow */
+    int64_t dim, other; /* the dimensions of the call, counted from either end */
+    int64_t d, e, size; /* the same dimensions counted from the front, and the size of d */
+    bool valid;         /* true if the library must accept the call */
+    bool ends;          /* true if the list cannot represent the result, which ends the chain */
 };
 
 static void follow(struct move *m, void (*map)(const int64_t *index, int64_t *ret_index, const int64_t *with))
@@ -504,7 +505,7 @@ static void move_unfold(struct move *m)
     follow(m, map_windows);
 }
 
-/* A view exists where some strides give every element its place: those of one step along each dimension. */
+/* True if there are strides that give every element its position. The only candidates are the differences of one step along each dimension. */
 static bool strides_exist(const struct list *l)
 {
     int64_t strides[MAX_NDIM + 1] = {0}, step = 1;
@@ -535,7 +536,7 @@ static void move_view(struct move *m)
     memcpy(m->to.sizes, sizes, sizeof m->to.sizes);
     same_elements(m);
     if (m->from.n > 0 && take_chance(m->b, 2))
-        sizes[take_below(m->b, ndim)] = -1; /* inferred */
+        sizes[take_below(m->b, ndim)] = -1; /* the library infers this size */
     m->valid = strides_exist(&m->to);
     if (!m->valid) {
         grd_tensor *copy = grd_reshape(m->view, grd_dims_from(sizes, ndim));
@@ -547,7 +548,7 @@ static void move_view(struct move *m)
     m->result = grd_view(m->view, grd_dims_from(sizes, ndim));
 }
 
-/* The parts, put together, are the whole. */
+/* Checks that the parts of a split, concatenated, are the tensor that was split. */
 static void move_split(struct move *m)
 {
     const int64_t part = take_between(m->b, 0, 4);
@@ -568,7 +569,7 @@ static void move_split(struct move *m)
     follow(m, map_sliced);
 }
 
-/* The next view of a chain; false where it ends. */
+/* Makes the next view of a chain; returns false if the chain ends. */
 static bool next_view(struct bytes *b, grd_tensor **view, struct list *l)
 {
     static void (*const moves[])(struct move *) = {move_transpose, move_permute,  move_select, move_slice, move_expand, move_unsqueeze,
@@ -614,7 +615,7 @@ static void check_view(grd_tensor *view, const struct list *l, grd_tensor *base)
     grd_error_clear();
 }
 
-/* Writing through one view while reading another: refused when they overlap, but for element by element. */
+/* Checks the test for partial overlap of a view and a shifted copy of it: it refuses them if they share elements, unless they are the same view. */
 static void check_overlap(struct bytes *b, grd_tensor *base, grd_tensor *view, const struct list *l)
 {
     const int64_t shift = take_between(b, -3, 3);
@@ -655,7 +656,7 @@ static void check_write(grd_tensor *base, grd_tensor *view, const struct list *l
     fuzz_expect(memcmp(values, wanted, sizeof values) == 0, "what is written through a view");
 }
 
-/* A chain of views of 0, 1, 2, ...: the elements read are the places they lie at. */
+/* Makes a chain of views of 0, 1, 2, ..., so that each element's value is its storage position. */
 static void check_chain(struct bytes *b)
 {
     grd_tensor *base = grd_arange(grd_int(STORAGE));

@@ -1,4 +1,4 @@
-/* Plain tensors and numbers: see plain.h. What operators do is in the other plain_*.c. */
+/* Reference tensors: creation, comparison and numbers. See plain.h. The operators are in the other files plain_*.c. */
 #include "plain_parts.h"
 
 enum { MEMORIES = 64 };
@@ -109,7 +109,7 @@ static double largest_of(grd_dtype dtype)
     return real == GRD_FLOAT16 ? 65504 : real == GRD_FLOAT64 ? 1.7e308 : 3.3e38;
 }
 
-/* Beyond the range of the dtype only that it is large, or not a number, is known. */
+/* True if two numbers agree. Beyond the range of the dtype only the sign, and that the result is large, is compared. */
 static bool near(double got, double wanted, double tolerance, double largest)
 {
     if (isnan(wanted) || isnan(got))
@@ -131,7 +131,8 @@ bool plain_near(const struct plain *p, grd_tensor *t, double ulps, grd_dtype com
     for (int i = 0; i < p->n; i++) {
         const struct number *x = plain_at(p, i);
         const double tolerance = ulps * eps * fmax(x->size, fabs(x->re) + fabs(x->im)) + smallest;
-        /* The parts of a complex number run into infinity together; intermediate sums may do so before the result. */
+        /* If a part of a complex number overflows, the other may be NaN; intermediate sums may overflow before the result does. Such results are
+         * not compared. */
         const bool unknown = x->size > largest * 0.1 || (category == COMPLEX && !(isfinite(x->re) && isfinite(x->im)));
         if (category <= INTEGRAL ? x->i != values.i[i]
             : unknown            ? false

@@ -1,8 +1,8 @@
-/* A slow plain tensor: for each element, the number of the cell of memory it lies in. What operators do is said index by index in double
- * arithmetic, with the derivative by a few chosen leaf elements carried along beside each number.
+/* Reference tensors for the fuzz targets. A reference tensor (struct plain) is slow and simple: for each element it has the number of the memory
+ * cell that holds it. Operators are loops over indices in double arithmetic, and each number carries its derivatives by a few chosen leaf elements.
  *
- * Nothing here calls an operator of the library. After each operator its numbers take the library's place (plain_read), so that rounding errors
- * do not add up. */
+ * Nothing here calls an operator of the library. After each operator the library's results are read into the reference (plain_read), so that
+ * rounding errors do not accumulate. */
 #ifndef GRD_TEST_PLAIN_H
 #define GRD_TEST_PLAIN_H
 
@@ -11,15 +11,15 @@
 enum { PLAIN_DIMS = 4, PLAIN_CELLS = 48, PLAIN_TRACKED = 6 };
 
 struct number {
-    double re, im;           /* of floating and complex dtypes */
-    int64_t i;               /* of bool and integers */
-    double d[PLAIN_TRACKED]; /* derivatives by the tracked elements, of float64 */
-    double size;             /* what rounding errors are measured by: the magnitude of what was added up */
+    double re, im;           /* the value of floating and complex dtypes */
+    int64_t i;               /* the value of bool and integer dtypes */
+    double d[PLAIN_TRACKED]; /* derivatives by the tracked leaf elements, for float64 */
+    double size;             /* the magnitude of the summands, to which rounding errors are relative */
 };
 
 struct memory {
     struct number cells[PLAIN_CELLS];
-    bool lost; /* derivatives are not known */
+    bool lost; /* true if derivatives are unknown */
 };
 
 struct plain {
@@ -31,27 +31,27 @@ struct plain {
 
 enum verdict {
     VALID,
-    REFUSED, /* must be an error */
-    UNSURE,  /* may be an error; a result is believed */
+    REFUSED, /* the library must raise an error */
+    UNSURE,  /* the library may raise an error or return any result */
     TOO_LARGE
 };
 
 /* Forgets all tensors. */
 void plain_reset(void);
-/* Fresh zeros; false when they are too large for this test. */
+/* Makes a tensor of zeros in memory of its own; returns false if it is too large for this test. */
 bool plain_new(struct plain *p, grd_dtype dtype, int ndim, const int64_t *sizes);
 struct number *plain_at(const struct plain *p, int i);
-/* The elements of `t`, which has this shape, in place of what is there; derivatives stay. */
+/* Replaces the values with the elements of `t`, which has the same shape. The derivatives stay. */
 void plain_read(struct plain *p, grd_tensor *t);
-/* True if the elements of `t` are these, bit for bit. */
+/* True if `t` has the same elements, bit for bit. */
 bool plain_equals(const struct plain *p, grd_tensor *t);
-/* True if they are these within `ulps` units of the last place of their dtype, or of the coarser one they were computed in. */
+/* True if the elements of `t` agree within `ulps` ulps of their dtype, or of `computed_in` if that is coarser. */
 bool plain_near(const struct plain *p, grd_tensor *t, double ulps, grd_dtype computed_in);
 /* True if two elements of p lie in one cell. */
 bool plain_overlaps_itself(const struct plain *p);
 /* True if an element of p and one of q lie in one cell. */
 bool plain_shares(const struct plain *p, const struct plain *q);
-/* True if p and q share cells otherwise than element by element. */
+/* True if p and q share cells and are not the same elements in the same order. */
 bool plain_overlaps(const struct plain *p, const struct plain *q);
 
 /* Operators by their place in these lists. */
@@ -74,31 +74,32 @@ enum plain_along { PLAIN_ALONG(PLAIN_ENUM) PLAIN_ALONGS };
 #undef PLAIN_ENUM
 
 enum verdict plain_unary(enum plain_unary op, const struct plain *x, struct plain *ret);
-/* `common`: the dtype both promote to, computed by the caller. */
+/* `common` is the dtype that both operands promote to; the caller computes it. */
 enum verdict plain_binary(enum plain_binary op, const struct plain *x, const struct plain *y, grd_dtype common, double alpha,
                           struct plain *ret);
 enum verdict plain_where(const struct plain *c, const struct plain *x, const struct plain *y, grd_dtype common, struct plain *ret);
 enum verdict plain_reduce(enum plain_reduction op, const struct plain *x, unsigned dims, bool keepdim, struct plain *ret);
 enum verdict plain_along(enum plain_along op, const struct plain *x, int dim, struct plain *ret);
-/* x @ y as matmul has it, dtypes being equal. */
+/* Computes x @ y as matmul does. Both have the same dtype. */
 enum verdict plain_matmul(const struct plain *x, const struct plain *y, struct plain *ret);
 enum verdict plain_convert(const struct plain *x, grd_dtype dtype, struct plain *ret);
-/* ret[index] = x[index with index[dim] replaced by the value of `at`], `at` being an int64 tensor: gather; or a vector: index_select. */
+/* Reads elements that an int64 tensor `at` selects along `dim`, as gather and index_select do: ret[index] = x[index with index[dim] replaced by the
+ * value of `at`]. For index_select, `at` is a vector. */
 enum verdict plain_gather(const struct plain *x, int dim, const struct plain *at, struct plain *ret);
 enum verdict plain_index_select(const struct plain *x, int dim, const struct plain *at, struct plain *ret);
-/* A copy of x with += or = source at the places gather reads. */
+/* Returns a copy of x in which `source` is added to (or, unless `add`, written over) the elements that gather would read. */
 enum verdict plain_scatter(const struct plain *x, int dim, const struct plain *at, const struct plain *source, bool add, struct plain *ret);
 enum verdict plain_cat(const struct plain *const *parts, int n, int dim, grd_dtype common, struct plain *ret);
 
 /* Writes x, broadcast and converted, to p, element by element. False when the shapes do not fit. */
 bool plain_write(struct plain *p, const struct plain *x);
 
-/* Views: the list of cells is made anew. REFUSED, where the arguments are wrong. */
+/* Views: the result has a list of cells of its own and shares the memory. REFUSED if the arguments are wrong. */
 enum verdict plain_transpose(const struct plain *x, int a, int b, struct plain *ret);
 enum verdict plain_select(const struct plain *x, int dim, int64_t index, struct plain *ret);
 enum verdict plain_slice(const struct plain *x, int dim, int64_t start, int64_t end, int64_t step, struct plain *ret);
 enum verdict plain_expand(const struct plain *x, int ndim, const int64_t *sizes, struct plain *ret);
-/* The same elements in row-major order under other sizes. */
+/* Returns the same elements in row-major order with other sizes. */
 enum verdict plain_reshape(const struct plain *x, int ndim, const int64_t *sizes, struct plain *ret);
 enum verdict plain_flip(const struct plain *x, unsigned dims, struct plain *ret);
 

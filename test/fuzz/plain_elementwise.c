@@ -1,4 +1,4 @@
-/* Plain operators that go element by element, conversion and writing among them. */
+/* Elementwise operators of reference tensors, with conversion and writing. */
 #include "plain_parts.h"
 
 static bool unary_integer(enum plain_unary op, const struct number *x, grd_dtype dtype, struct number *y)

@@ -1,4 +1,4 @@
-/* Plain operators that read or write places given by tensors, and joining. */
+/* Operators of reference tensors that read or write elements selected by an index tensor, and concatenation. */
 #include "plain_parts.h"
 
 static int64_t size_along(const struct plain *x, int dim)
@@ -19,7 +19,7 @@ static bool is_index(const struct plain *at)
     return at->dtype == GRD_INT64 || at->dtype == GRD_INT32;
 }
 
-/* The place in x that element i of `at` names along dim. */
+/* Returns the position in x that element i of `at` selects along dim. */
 static int named_place(const struct plain *x, int dim, const struct plain *at, int i)
 {
     int64_t index[PLAIN_DIMS];
@@ -29,7 +29,7 @@ static int named_place(const struct plain *x, int dim, const struct plain *at, i
     return plain_join_index(x, index);
 }
 
-/* Along `dim` any size will do; -1: along none. */
+/* True if no size of the index is larger than that of `bound`, except along `dim` (-1: no exception). */
 static bool index_fits(int dim, const struct plain *at, const struct plain *bound)
 {
     if (bound->ndim != at->ndim && at->n > 0)
@@ -113,7 +113,7 @@ enum verdict plain_scatter(const struct plain *x, int dim, const struct plain *a
         y->im += s->im;
         number_add_slope(y, s, 1);
     }
-    /* Of several values for one element the last stays, but the gradient of all is that of the last: not defined. */
+    /* If several values are written to one element, the last one stays, but the gradients of the others are not defined. */
     ret->memory->lost |= twice && !add;
     return VALID;
 }
@@ -127,7 +127,7 @@ enum verdict plain_cat(const struct plain *const *parts, int n, int dim, grd_dty
     if (common == GRD_DTYPE_NONE)
         return UNSURE;
     for (int k = 0; k < n; k++)
-        if (parts[k]->ndim == 1 && parts[k]->n == 0) /* left out, whatever the others are */
+        if (parts[k]->ndim == 1 && parts[k]->n == 0) /* cat ignores an empty vector, whatever the shapes of the others */
             return UNSURE;
     if (dim < 0)
         return REFUSED;

@@ -1,7 +1,7 @@
-/* The plain matrix product. */
+/* The matrix product of reference tensors. */
 #include "plain_parts.h"
 
-/* Sizes of x as a stack of matrices, a vector becoming a row or a column. */
+/* Returns x with the sizes of a stack of matrices; a vector becomes a row or a column. */
 static struct plain as_matrices(const struct plain *x, bool row)
 {
     struct plain m = *x;

@@ -1,4 +1,4 @@
-/* Plain operators that combine the elements along dimensions. */
+/* Operators of reference tensors that combine elements along dimensions. */
 #include "plain_parts.h"
 
 /* ---- Reductions ------------------------------------------------------------------------------------------------------------------------------ */
@@ -167,7 +167,7 @@ enum verdict plain_reduce(enum plain_reduction op, const struct plain *x, unsign
     return VALID;
 }
 
-/* ---- Along one dimension ------------------------------------------------------------------------------------------------------------------------ */
+/* ---- Along one dimension ---------------------------------------------------------------------------------------------------------------------- */
 
 static void multiply_up(const struct group *g, int n, bool integral, struct number *y)
 {
@@ -192,7 +192,7 @@ static void find_softmax(const struct group *g, int place, bool logarithm, struc
     for (int i = 0; i < g->n; i++)
         largest = isnan(g->x[i]->re) || g->x[i]->re > largest ? g->x[i]->re : largest;
     for (int i = 0; i < g->n; i++)
-        sum += exp(g->x[i]->re - largest); /* NaN where the largest is infinite */
+        sum += exp(g->x[i]->re - largest); /* NaN if the largest element is infinite */
     const double shifted = g->x[place]->re - largest;
     y->re = logarithm ? shifted - log(sum) : exp(shifted) / sum;
     y->size = logarithm ? fabs(g->x[place]->re) + fabs(largest) + 1 : 1;

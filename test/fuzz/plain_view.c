@@ -1,7 +1,7 @@
-/* Plain views: the list of cells is made anew. */
+/* Views of reference tensors: each has a new list of cells of the same memory. */
 #include "plain_parts.h"
 
-/* A view of x: the sizes are set by the caller, the cells by what `source` says of each index. */
+/* Makes a view of x with the sizes of `shape`. The caller sets its cells. */
 static enum verdict view_of(const struct plain *x, struct plain *ret, const struct plain *shape)
 {
     const int64_t n = plain_count(shape->ndim, shape->sizes);

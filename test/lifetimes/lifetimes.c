@@ -1,5 +1,5 @@
-/* What is done wrong with tensors that are gone. test/python/test_lifetimes.py runs it, a case at a time, with GRADUS_DEBUG=lifetimes, under valgrind, and built for
- * AddressSanitizer; what the library reports is printed, a line for each mistake. */
+/* Mistakes with tensors that were freed. test/python/test_lifetimes.py runs one case at a time with GRADUS_DEBUG=lifetimes, under valgrind, and
+ * built with AddressSanitizer. The program prints the library's report for each mistake on a line. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,7 +12,7 @@ static void report(void)
     grd_error_clear();
 }
 
-/* A product whose scope is closed. */
+/* Returns a product that was freed, because its scope is closed. */
 __attribute__((noinline)) grd_tensor *dead_product(int n);
 grd_tensor *dead_product(int n)
 {
@@ -74,7 +74,7 @@ static void scopes(void)
     grd_scope outer = grd_scope_open(), inner = grd_scope_open();
     grd_tensor *moved = grd_scope_return(inner, grd_ones(grd_dims(2)));
     grd_numel(moved), report();
-    grd_scope_open(); /* never closed by itself */
+    grd_scope_open(); /* this scope is only closed by closing the outer one */
     grd_tensor *t = grd_ones(grd_dims(2));
     grd_scope_close(outer);
     grd_numel(moved), report();
@@ -83,7 +83,7 @@ static void scopes(void)
     grd_scope_return(outer, t), report();
 }
 
-/* Every operator, with a dead tensor in each place that takes one. Prints those that are not refused. */
+/* Calls every operator with a freed tensor for each of its tensor arguments. Prints the operators that do not refuse it. */
 static void operators(void)
 {
     int64_t refused = 0;
@@ -140,7 +140,7 @@ static void named_tensors(void)
     grd_scope_close(scope);
 }
 
-/* Not wrong at all: reports nothing and leaves nothing. */
+/* A correct program: it must report no mistake and leak nothing. */
 static void training(void)
 {
     grd_tensor *w = grd_keep(grd_set_requires_grad(grd_ones(grd_dims(40, 40)), true));
@@ -159,7 +159,7 @@ static void training(void)
     printf("%lld blocks\n", (long long)grd_memory_get_stats().blocks);
 }
 
-/* Reads memory that a pointer of grd_data led to: for those who watch memory. */
+/* Reads freed memory through a pointer from grd_data, which only tools that check memory can find. */
 static void stale_pointer(void)
 {
     grd_scope scope = grd_scope_open();

@@ -1,5 +1,5 @@
-/* Calls that need a tensor for themselves, made while another thread uses it. test/python/test_races.py runs it, a case at a time; what the library reports is printed, a
- * line for each call. The threads meet inside an operator, in a fallback that waits. */
+/* Calls that need exclusive use of a tensor, made while another thread uses it. test/python/test_races.py runs one case at a time; the program
+ * prints the library's report for each call on a line. The other thread is held inside an operator, by a fallback that waits. */
 #include <semaphore.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -16,7 +16,7 @@ static void report(const char *call)
     grd_error_clear();
 }
 
-/* The fallback of BATCH, which only the other thread includes. */
+/* The fallback for the dispatch key BATCH, which only the other thread includes. It waits until the main thread has made its calls. */
 static void wait_inside(const grd_op *op, grd_keyset keys, grd_tensor *out, const grd_value *args, grd_value *ret_results, void *context)
 {
     (void)context;
@@ -59,7 +59,7 @@ static void change(grd_tensor *t)
     report("grd_detach_");
 }
 
-/* What is allowed while the other thread is in its operator. */
+/* Calls that are allowed while the other thread is inside its operator. */
 static void use(void)
 {
     grd_add(x, x);

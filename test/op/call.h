@@ -1,5 +1,5 @@
-/* Calls of the operator matrix: the arguments of a sample made for a dtype, strides and a device, and the operator run on them.
- * What is checked of the results is in the programs that use this. */
+/* Calls of the operator matrix: makes the arguments of a sample for a dtype, layout and device, and runs the operator on them.
+ * The programs that include this header check the results. */
 #ifndef TEST_CALL_H
 #define TEST_CALL_H
 
@@ -9,7 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-/* cmocka needs some of the above */
+/* cmocka needs some of the headers above. */
 #include <cmocka.h>
 
 #include "matrix.h"
@@ -19,14 +19,14 @@ enum layout { CONTIGUOUS, TRANSPOSED, GAPS, NEGATIVE, LAYOUTS };
 enum { MAX_ARGS = GRD_MAX_ARGS, MAX_TENSORS = 16, MAX_VALUES = 1 << 18, MAX_RESULTS = 16 };
 
 struct setting {
-    grd_dtype dtype;     /* of FLOATS arguments */
-    grd_dtype values_as; /* the dtype whose rounding the values have been through */
+    grd_dtype dtype;     /* the dtype of FLOATS arguments */
+    grd_dtype values_as; /* values are rounded to this dtype first, so that calls with different dtypes can have the same values */
     enum layout layout;
     grd_device device;
     bool requires_grad;
 };
 
-/* Arguments ready for grd_call; the tensors in them, flattened. */
+/* The arguments of a call, ready for grd_call, and a flat list of the tensors among them. */
 struct call {
     const struct test_case *test;
     const grd_op *op;
@@ -41,7 +41,7 @@ struct results {
     int n;
 };
 
-/* Names the sample, for a failure: static text. */
+/* Returns a static text that names the sample, for messages of failures. */
 const char *place(const struct test_case *test, const struct setting *s);
 
 bool is_unsigned(grd_dtype dtype);
@@ -49,14 +49,15 @@ bool has_form(const grd_op *op, grd_form form);
 bool is_differentiable(grd_tensor *t);
 
 grd_tensor *with_layout(grd_tensor *t, enum layout layout);
-/* The same values every time. */
+/* Makes the arguments of a call, with the same values every time. */
 void make_call(struct call *call, const struct test_case *test, const struct setting *s);
-/* The operator's functional form; in place on a copy where it has no other. False when it failed. Of a list, the first MAX_RESULTS. */
+/* Runs the operator's functional form, or its in-place form on a copy if it has no other. Returns false if the call failed. Of a list of results
+ * only the first MAX_RESULTS are returned. */
 bool run(const struct call *call, struct results *ret_results);
-/* The operator as a function of its differentiable tensors: a grd_function whose context is the call. */
+/* Runs the operator as a function of its differentiable tensors. It is a grd_function whose context is the call. */
 grd_tensors as_function(grd_tensor *const *inputs, int n, void *context);
 
-/* One test per operator of the table, or of those named as arguments. What main returns. */
+/* Runs one test per operator of the matrix, or per operator named in the arguments. Returns the exit status for main. */
 int run_matrix(void (*test_operator)(void **state), int argc, char **argv);
 
 #endif

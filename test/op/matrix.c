@@ -1,8 +1,9 @@
 /* The operator matrix: every operator of the schema × dtype × strides × form, from the samples of its entry.
  *
- * For each sample: float64 against the entry's reference; every dtype against the same operator in its widest dtype on the same
- * values; every layout against contiguous; the shorter ways of operators against the wide ones, bit for bit; out= and in-place against functional; meta against cpu; a device whose memory cannot be read (protected.h)
- * against cpu, with gradients; NULL for each required tensor; first and second derivatives against finite differences. One operator is one test; `test_matrix tanh` runs one. */
+ * For each sample: float64 against the entry's reference; every dtype against the same operator in its widest dtype on the same values; every
+ * layout against contiguous; the shorter ways of operators against the wide ones, bit for bit; out= and in-place against functional; meta against
+ * cpu; a device whose memory cannot be read (protected.h) against cpu, with gradients; NULL for each required tensor; first and second derivatives
+ * against finite differences. One operator is one test; `test_matrix tanh` runs one. */
 #include "call.h"
 #include "core/shortcuts.h"
 #include "core/tensor.h"
@@ -22,7 +23,7 @@ static double epsilon_of(grd_dtype dtype)
     }
 }
 
-/* Elements as doubles, complex ones as pairs. Returns how many doubles. */
+/* Reads the elements as doubles, complex ones as pairs. Returns the number of doubles. */
 static int64_t read_values(grd_tensor *t, double *ret_values)
 {
     const bool is_complex = grd_dtype_is_complex(grd_tensor_dtype(t));
@@ -39,7 +40,7 @@ static void check_shape(grd_tensor *got, grd_tensor *wanted, const char *what, c
         fail_msg("%s: shape differs (%lld and %lld dimensions) in %s", what, (long long)a.n, (long long)b.n, place(test, s));
 }
 
-/* Compares within `ulps` units of the last place of the coarser dtype; 0: bit for bit (NaN equals NaN). */
+/* Checks that two tensors differ by at most `ulps` ulps of the coarser dtype; 0: they must have the same bits (NaN equals NaN). */
 static void check_close(grd_tensor *got, grd_tensor *wanted, double ulps, const char *what, const struct test_case *test,
                         const struct setting *s)
 {
@@ -76,7 +77,7 @@ static void check_reference(const struct call *call, const struct results *resul
     for (int i = 0; i < test->n && inputs < 3; i++)
         if (call->args[i].kind == GRD_KIND_TENSOR)
             read_values(grd_expand(call->args[i].v.tensor, grd_sizes(results->tensors[0])), in[inputs++]);
-    for (int i = 0; i < test->n; i++) /* a sample with options is not the reference's plain form */
+    for (int i = 0; i < test->n; i++) /* the reference takes no options, so a sample with options is skipped */
         if (call->args[i].kind != GRD_KIND_TENSOR && call->args[i].kind != GRD_KIND_NONE)
             return;
     for (int64_t i = 0; i < n; i++) {
@@ -108,12 +109,12 @@ static void check_forms(const struct call *call, const struct results *results, 
         const int64_t version = grd_tensor_version(args[0].v.tensor);
         if (grd_call(call->op, GRD_INPLACE, args, call->test->n, NULL, &ret)) {
             assert_ptr_equal(ret.v.tensor, args[0].v.tensor);
-            const bool unchanged = wanted == call->args[0].v.tensor; /* dropout that does not train returns its argument */
+            const bool unchanged = wanted == call->args[0].v.tensor; /* dropout outside of training returns its argument itself */
             assert_true(unchanged || grd_tensor_version(ret.v.tensor) > version);
             if (grd_tensor_dtype(ret.v.tensor) == grd_tensor_dtype(wanted))
                 check_close(ret.v.tensor, wanted, 0, "in place", call->test, s);
         } else {
-            /* Refused: the result does not fit into self. */
+            /* The in-place form may only refuse the call if the result's shape or dtype differs from self's. */
             const grd_dims a = grd_sizes(args[0].v.tensor), b = grd_sizes(wanted);
             const bool fits = a.n == b.n && memcmp(a.data, b.data, (size_t)a.n * 8) == 0 &&
                               grd_tensor_dtype(args[0].v.tensor) == grd_tensor_dtype(wanted);
@@ -160,9 +161,9 @@ static void check_null(const struct call *call, const struct setting *s)
     }
 }
 
-/* ---- Shorter ways -------------------------------------------------------------------------------------------------------------- */
+/* ---- Fast paths ---------------------------------------------------------------------------------------------------------------- */
 
-/* Bit for bit, and of one dtype, shape and strides. */
+/* Checks that two tensors have the same dtype, shape, strides and bits. */
 static void check_same(grd_tensor *got, grd_tensor *wanted, const struct test_case *test, const struct setting *s)
 {
     static char a[16 * MAX_VALUES], b[16 * MAX_VALUES];
@@ -178,12 +179,12 @@ static void check_same(grd_tensor *got, grd_tensor *wanted, const struct test_ca
         fail_msg("without shortcuts: bits differ in %s", place(test, s));
 }
 
-/* An operator does the same without the shorter ways it has for simple operands. */
+/* Checks that an operator gives the same results with its fast paths for simple operands turned off. */
 static void check_without_shortcuts(const struct test_case *test, const struct results *results, const struct setting *s)
 {
     struct call call;
     struct results got;
-    make_call(&call, test, s); /* again: some operators write their arguments */
+    make_call(&call, test, s); /* made anew, because some operators write to their arguments */
     grd_shortcuts = false;
     if (!run(&call, &got))
         fail_msg("without shortcuts: %s in %s", grd_error_message(), place(test, s));
@@ -205,7 +206,7 @@ static void check_gradients(const struct test_case *test, grd_dtype dtype)
     make_call(&call, test, &s);
     if (call.ndifferentiable == 0)
         return;
-    if (!run(&call, &results)) { /* no kernel for this dtype: the dtype checks have had their say */
+    if (!run(&call, &results)) { /* the operator has no kernel for this dtype, which check_dtype judges */
         grd_error_clear();
         return;
     }
@@ -221,7 +222,7 @@ static void check_gradients(const struct test_case *test, grd_dtype dtype)
         fail_msg("gradgradcheck: %s in %s", grd_error_message(), place(test, &s));
 }
 
-/* Gradients with different values for those of the results. */
+/* Computes gradients from output gradients whose elements all differ. */
 static bool varied_gradients(struct call *call, grd_tensor **ret_grads)
 {
     grd_tensor *seeds[MAX_RESULTS];
@@ -235,7 +236,7 @@ static bool varied_gradients(struct call *call, grd_tensor **ret_grads)
            grd_grad(outputs, grd_tensors_from(call->differentiable, call->ndifferentiable), &options, ret_grads);
 }
 
-/* Accelerated gradients are those of the formulas. */
+/* Checks that hand-written backward kernels (accelerations) give the gradients of the formulas. */
 static void check_accelerations(const struct test_case *test, grd_dtype dtype, enum layout layout)
 {
     const struct setting s = {dtype, dtype, layout, GRD_CPU, true};
@@ -262,7 +263,7 @@ static void check_accelerations(const struct test_case *test, grd_dtype dtype, e
 
 static grd_device protected_device;
 
-/* Gradients of all results with ones for theirs; how many. -1: none, with or without an error. */
+/* Computes the gradients of all results, from output gradients of ones. Returns their number, or -1 if there are none or an error is pending. */
 static int64_t gradients_of(struct call *call, grd_tensor **ret_grads)
 {
     grd_tensor *seeds[MAX_RESULTS];
@@ -317,7 +318,8 @@ static bool is_view_of_argument(const struct call *call, grd_tensor *t)
     return false;
 }
 
-/* The same bits, dtypes and errors as on the cpu, wherever the operator runs; results stay on the device, and views are views. */
+/* Checks that a call on the protected device gives the same bits, dtypes and errors as on the cpu, that results stay on the device, and that the same
+ * results are views. */
 static void check_device(const struct test_case *test, enum layout layout)
 {
     const struct setting here = {GRD_FLOAT32, GRD_FLOAT32, layout, GRD_CPU, false};
@@ -364,7 +366,7 @@ static grd_dtype widest(grd_dtype dtype)
                                           : GRD_INT64;
 }
 
-/* Values of narrow integers wrap where int64's do not. */
+/* True if the values of the result in the widest dtype fit into the narrow one, so that the two results can be compared. */
 static bool comparable(const struct results *wide, grd_dtype dtype)
 {
     static double values[MAX_VALUES];
@@ -388,7 +390,7 @@ static void check_dtype(const struct test_case *test, grd_dtype dtype)
         struct results got;
         make_call(&call, test, &s);
         if (!run(&call, &got)) {
-            /* Missing for this dtype: an error of the right kind, the same for every layout; float32 and float64 are never missing. */
+            /* No kernel for this dtype: the error must be of the right kind and the same for every layout. float32 and float64 must have one. */
             const bool needed =
                 test->complex_only ? dtype == GRD_COMPLEX64 || dtype == GRD_COMPLEX128 : dtype == GRD_FLOAT32 || dtype == GRD_FLOAT64;
             const bool no_view =
@@ -420,7 +422,7 @@ static void check_dtype(const struct test_case *test, grd_dtype dtype)
             check_close(got.tensors[i], wanted.tensors[i],
                         dtype == GRD_FLOAT64 || dtype == GRD_COMPLEX128 ? 4 * test_tolerance(test) : test_tolerance(test), "strides", test,
                         &s);
-        /* Differences of unsigned numbers wrap inside an operator, where the result does not show it. */
+        /* Intermediate differences of unsigned numbers wrap in their own dtype but not in a wider one, so unsigned dtypes are not widened. */
         wide.dtype = is_unsigned(dtype) ? dtype : widest(dtype);
         make_call(&call, test, &wide);
         if (run(&call, &wanted) && comparable(&wanted, dtype))

@@ -20,10 +20,10 @@ enum test_kind {
 
 struct test_arg {
     enum test_kind kind;
-    double lo, hi;    /* of random values */
-    int64_t n;        /* dimensions of a tensor; length of LIST and DIMS; the dtype; the device */
-    int64_t shape[8]; /* of tensors; the values of DIMS */
-    double diagonal;  /* more on the diagonal of matrices */
+    double lo, hi;    /* the range of random values */
+    int64_t n;        /* TENSOR: number of dimensions; LIST and DIMS: length; else the dtype or the device */
+    int64_t shape[8]; /* the sizes of a tensor, or the values of DIMS */
+    double diagonal;  /* a number that is added to the diagonal of matrices */
     const struct test_arg *items;
     const char *text;
     grd_scalar number;
@@ -33,16 +33,16 @@ struct test_case {
     const char *op, *text;
     int n;
     const struct test_arg *args;
-    const char *skip;  /* why the results cannot be compared (random or uninitialised values) */
-    const char *batch; /* a part of the error by which some batches are refused: what they are asked for depends on data */
+    const char *skip;  /* the reason why results cannot be compared (random or uninitialised values); NULL: they can */
+    const char *batch; /* part of the error by which some batches are refused, because the result's shape depends on data; NULL: none are */
     bool no_gradient, complex_only, contiguous_only;
-    double tolerance; /* in units of the last place; 0 stands for 4 */
-    bool accuracy; /* test/accuracy looks at the results for all floats, which may be `ulps` floats away from the correctly rounded ones */
+    double tolerance; /* in ulps; 0 stands for 4 */
+    bool accuracy; /* test/accuracy compares the results for all floats; they may be `ulps` floats away from the correctly rounded ones */
     double ulps;
     double (*reference)(const double *in);
 };
 
-/* Those of one operator. */
+/* The test cases of one operator. */
 struct test_cases {
     const struct test_case *cases;
     int n;
@@ -53,7 +53,7 @@ static inline double test_tolerance(const struct test_case *test)
     return test->tolerance != 0 ? test->tolerance : 4;
 }
 
-/* Those of one operator stand together; the last has no operator. */
+/* The test cases of all operators; those of one operator are consecutive, and the last entry has op == NULL. */
 extern const struct test_case test_cases[];
 
 #endif

@@ -1,4 +1,4 @@
-/* A shared object that is no plug-in. */
+/* A shared object without a plug-in descriptor. */
 int plugin_foreign(void);
 
 int plugin_foreign(void)

@@ -1,4 +1,4 @@
-/* A plug-in that another loads, and that several threads load at once. */
+/* A plug-in that another plug-in loads, and that several threads load at the same time. */
 #include "gradus/gradus.h"
 
 static void refuse(const grd_op *op, grd_keyset keys, grd_tensor *out, const grd_value *args, grd_value *ret_results, void *context)

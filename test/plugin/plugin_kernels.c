@@ -1,4 +1,5 @@
-/* Defines operators and registers kernels and a fallback; the variable PLUGIN_KERNELS says whether it then fails, loads itself, or loads another. */
+/* A plug-in that defines operators and registers kernels and a fallback. The environment variable PLUGIN_KERNELS says whether its load function then
+ * fails, loads the plug-in itself, or loads another. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -18,7 +19,7 @@ static void negate(const grd_op *op, grd_keyset keys, grd_tensor *out, const grd
     ret_results[0].v.tensor = grd_mul(args[0].v.tensor, grd_number(grd_int(-1)));
 }
 
-/* Only this thread sees them yet; the gradient of the second calls the first. */
+/* Defines two operators; the gradient of the second calls the first. While the load is in progress only this thread can find them. */
 static bool define(void)
 {
     grd_define_operator(&(grd_definition){.schema = "kernels::twice(Tensor self) -> Tensor", .gradients = {{"self", "grad * 2"}}});

@@ -1,4 +1,4 @@
-/* A descriptor without a load function. */
+/* A plug-in whose descriptor has no load function. */
 #include "gradus/gradus.h"
 
 GRD_PLUGIN("loadless", NULL)

@@ -1,4 +1,4 @@
-/* A descriptor without a name. */
+/* A plug-in whose descriptor has no name. */
 #include "gradus/gradus.h"
 
 static bool load(void)

@@ -1,4 +1,4 @@
-/* Built for an interface that is not this library's. Loading it must not call anything. */
+/* A plug-in built for another version of the library's interface. The loader must not call any of its functions. */
 #include "gradus/gradus.h"
 
 static bool load(void)

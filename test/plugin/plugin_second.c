@@ -1,4 +1,4 @@
-/* Another plug-in of the name "kernels". */
+/* Another plug-in that has the name "kernels". */
 #include "gradus/gradus.h"
 
 static bool load(void)

@@ -1,4 +1,4 @@
-/* Fails and does not say why. */
+/* A plug-in whose load function fails without setting an error. */
 #include "gradus/gradus.h"
 
 static bool load(void)

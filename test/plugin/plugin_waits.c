@@ -1,4 +1,5 @@
-/* Registers one of each, and is then in the middle of its load until it is told to go on: PLUGIN_WAITS names what it tells and what it hears. */
+/* A plug-in that defines an operator, registers kernels and a fallback, and then waits inside its load function. PLUGIN_WAITS holds two file
+ * descriptors: it writes a byte to the first when it begins to wait, and waits for a byte from the second. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>

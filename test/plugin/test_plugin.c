@@ -1,5 +1,5 @@
-/* The loader: what it refuses and in which words, what a failed load leaves behind (nothing), loading twice, by several threads at once,
- * and while a process forks. */
+/* The loader of plug-ins: the texts of its errors, that a failed load leaves nothing behind, loading a plug-in twice, from several threads at the
+ * same time, and while the process forks. */
 #include <limits.h>
 #include <pthread.h>
 #include <setjmp.h>
@@ -11,12 +11,12 @@
 #include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
-/* cmocka needs some of the above */
+/* cmocka needs some of the headers above. */
 #include <cmocka.h>
 
 #include "gradus/gradus.h"
 
-/* The real path of a plug-in of this folder, as errors name it. */
+/* Returns the resolved path of a test plug-in, which is the path that errors name. */
 static const char *plugin(const char *name)
 {
     static char path[PATH_MAX];
@@ -44,7 +44,7 @@ static void refused(const char *name, const char *format)
     expect_error(GRD_ERROR_RUNTIME, format, plugin(name));
 }
 
-/* What exp does for the key that "kernels" serves. */
+/* Calls exp with the dispatch key that plugin_kernels registers a kernel for; returns true if that kernel ran. */
 static bool exp_of_wrapper(void)
 {
     const grd_scope scope = grd_scope_open();
@@ -63,7 +63,7 @@ static void nothing_was_registered(void)
     assert_null(grd_op_find("kernels::negate"));
 }
 
-/* ---- What is refused -------------------------------------------------------------------------------------------------------------- */
+/* ---- Files that are refused ------------------------------------------------------------------------------------------------------- */
 
 static void test_files_that_cannot_be_loaded(void **state)
 {
@@ -72,7 +72,7 @@ static void test_files_that_cannot_be_loaded(void **state)
     expect_error(GRD_ERROR_TYPE, "grd_load_library: argument 'path' must not be NULL");
     assert_false(grd_load_library("/no/such/plugin.so"));
     expect_error(GRD_ERROR_IO, "cannot load plug-in '/no/such/plugin.so': No such file or directory");
-    assert_false(grd_load_library("libm.so.6")); /* would be found, were it not a path */
+    assert_false(grd_load_library("libm.so.6")); /* the name is a path, so the system's library folders are not searched */
     expect_error(GRD_ERROR_IO, "cannot load plug-in 'libm.so.6': No such file or directory");
 
     char path[] = "/tmp/gradus-plugin-XXXXXX";
@@ -130,7 +130,7 @@ static void test_a_failed_load_leaves_nothing(void **state)
 {
     (void)state;
     refused("plugin_silent", "silent: the load function failed and set no error");
-    nothing_was_registered(); /* on both sides of the count: the pool and the text of errors are made on first use */
+    nothing_was_registered(); /* called before and after the blocks are counted, since the pool and the error text are allocated on first use */
     fails_with("fails", "kernels: add: The size of tensor a (2) must match the size of tensor b (3) at non-singleton dimension 0");
     fails_with("fails quietly", "kernels: the load function failed and set no error");
     fails_with("registers twice", "kernels: operator 'exp' has a kernel for dispatch key WRAPPER already");
@@ -172,7 +172,8 @@ static void test_threads_load_the_same_file(void **state)
     assert_true(grd_load_library(path));
 }
 
-/* Each defines operators of its own and one that all want, loads files that load and that do not, and asks for what the others define. */
+/* Thread function: defines operators of its own and one that all threads try to define, loads files that load and that fail, and looks up the
+ * operators of the other threads. */
 static void *define_and_load(void *number)
 {
     const intptr_t own = (intptr_t)number;
@@ -185,7 +186,7 @@ static void *define_and_load(void *number)
         right &= (grd_define_operator(&(grd_definition){.schema = schema}) != NULL) == grd_ok();
         grd_error_clear();
         *strchr(schema, '(') = '\0';
-        right &= grd_op_find(schema) != NULL; /* whoever has defined it */
+        right &= grd_op_find(schema) != NULL; /* some thread has defined it */
         snprintf(path, sizeof path, PLUGINS "/%s.so", (own + i) % 2 ? "plugin_inner" : "plugin_silent");
         right &= grd_load_library(path) == ((own + i) % 2 != 0);
         grd_error_clear();
@@ -218,7 +219,7 @@ static void *load_waiting(void *ret_loaded)
     return NULL;
 }
 
-/* The thread that loads is not here: nothing of what it has done is, either, and the file can be loaded. */
+/* Runs in the child. The thread that was loading does not exist there, its registrations are undone, and the file can be loaded again. */
 static int child_of_a_load(void)
 {
     alarm(60);
@@ -260,9 +261,9 @@ static void test_a_fork_in_the_middle_of_a_load(void **state)
         close(told[i]), close(heard[i]);
 }
 
-/* ---- A load that succeeds: this one stays, so it comes last ---------------------------------------------------------------------------- */
+/* ---- A load that succeeds (last, because plug-ins stay loaded) ------------------------------------------------------------------------- */
 
-/* Every allocation fails, and all that follow it or it alone. Loads `inner`, which is loaded already, from inside. */
+/* Each allocation fails in turn, once with all later ones and once alone. The plug-in's load function loads `inner`, which is loaded already. */
 static void test_allocations_that_fail(void **state)
 {
     (void)state;
@@ -271,7 +272,7 @@ static void test_allocations_that_fail(void **state)
     setenv("PLUGIN_KERNELS", inner, 1);
     const grd_memory_stats before = grd_memory_get_stats();
     int n = 1;
-    for (bool forever = true;; n += !forever, forever = !forever) { /* 1 from then on, 1 once, 2 from then on, ... */
+    for (bool forever = true;; n += !forever, forever = !forever) { /* for each n: all from the n-th on, then the n-th alone */
         grd_memory_fail_at(n, forever);
         if (grd_load_library(plugin("plugin_kernels")))
             break;
@@ -282,7 +283,7 @@ static void test_allocations_that_fail(void **state)
         nothing_was_registered();
     }
     grd_memory_fail_at(0, false);
-    assert_true(n >= 15); /* the plug-in, its operators with their formulas, five steps, the plug-in inside */
+    assert_true(n >= 15); /* the plug-in, its operators and formulas, five registrations and the inner load allocate at least 14 times */
     const int64_t blocks = grd_memory_get_stats().blocks;
     assert_true(blocks > before.blocks);
     assert_true(exp_of_wrapper());
@@ -300,7 +301,7 @@ static void test_operators_of_a_plugin(void **state)
     assert_true(grd_call(grd_op_find("kernels::negate"), GRD_FUNCTIONAL, &arg, 1, NULL, &result));
     assert_true(grd_item_double(grd_sum(result.v.tensor)) == -2);
     grd_backward(grd_sum(result.v.tensor));
-    assert_true(grd_item_double(grd_sum(grd_grad_of(x))) == -2); /* by "twice", whose kernel is that of "negate" */
+    assert_true(grd_item_double(grd_sum(grd_grad_of(x))) == -2); /* the formula calls "twice", whose kernel is that of "negate" */
     grd_scope_close(scope);
     assert_true(grd_ok());
 }

@@ -1,4 +1,4 @@
-"""Advantage actor-critic (Mnih et al., 2016), a policy for actions that are numbers: a point is driven to the origin. And REINFORCE for discrete ones."""
+"""Advantage actor-critic (Mnih et al., 2016) with a continuous policy that moves a point to the origin, and REINFORCE with discrete actions."""
 import random
 
 import torch
@@ -80,7 +80,7 @@ def reinforce():
 
 
 def evolution():
-    """The cross-entropy method with a full covariance; a switch learned by a score function."""
+    """The cross-entropy method with a full covariance matrix; a switch is learned with the score-function estimator."""
     torch.manual_seed(2)
     mean, cov = torch.zeros(2), torch.eye(2)
     for step in range(4):

@@ -1,4 +1,5 @@
-"""Bayesian regression three ways with torch.distributions: variational inference, a mixture by expectation-maximisation with gradients, and Metropolis sampling."""
+"""Bayesian regression in three ways with torch.distributions: variational inference, a mixture model by gradient ascent (EM), and Metropolis
+sampling."""
 import torch
 import torch.distributions as dist
 from torch import nn, optim
@@ -43,7 +44,7 @@ for step in range(150):
         print(f"step {step + 1}: elbo {-loss.item():.3f}, slope {model.loc[0].item():.3f}, noise {model.noise.exp().item():.3f}, lr {sched.get_last_lr()[0]:.4f}")
 print(model.posterior(), model.posterior().event_shape)
 
-# Mixture
+# A mixture model.
 data = torch.cat([dist.Normal(-2.0, 0.5).sample((50,)), dist.Normal(1.0, 1.0).sample((80,)), dist.Gamma(9.0, 2.0).sample((30,))])
 logits = nn.Parameter(torch.zeros(3))
 locs = nn.Parameter(torch.tensor([-1.0, 0.0, 3.0]))
@@ -65,7 +66,7 @@ mixture = dist.MixtureSameFamily(dist.Categorical(logits=logits), dist.Normal(lo
 print([f"{v:.2f}" for v in locs.tolist()], [f"{v:.2f}" for v in mixture.mixture_distribution.probs.tolist()], mixture)
 print(f"{mixture.mean.item():.3f} {mixture.variance.item():.3f} {mixture.cdf(torch.tensor(0.5)).item():.3f}", mixture.sample((2, 2)).shape)
 
-# Metropolis over a transformed variable
+# Metropolis sampling of a transformed variable.
 target = dist.TransformedDistribution(dist.Normal(0.0, 1.0), [AffineTransform(0.5, 0.4), ExpTransform()])
 state, accepted, total = torch.tensor(1.0), 0, 0.0
 for i in range(300):
@@ -77,7 +78,7 @@ for i in range(300):
     total += state.item()
 print(f"accepted {accepted}, mean {total / 300:.3f}")
 
-# Conjugate updates, entropies, divergences, discrete enumeration
+# Conjugate updates, entropies, divergences, and enumeration of discrete variables.
 posterior = dist.Beta(2.0 + 7, 2.0 + 3)
 print(f"{posterior.mean:.3f} {posterior.variance:.4f} {posterior.entropy():.4f} {kl_divergence(posterior, dist.Beta(2.0, 2.0)):.4f}")
 d = dist.Dirichlet(torch.tensor([1.0, 2.0, 3.0]))

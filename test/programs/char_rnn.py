@@ -1,4 +1,4 @@
-"""A character-level RNN that learns a nursery rhyme and continues it, with the hidden state carried from chunk to chunk."""
+"""A character-level RNN that learns a nursery rhyme and continues it. The hidden state is carried from chunk to chunk."""
 import torch
 import torch.nn as nn
 

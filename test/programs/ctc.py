@@ -1,4 +1,4 @@
-"""A toy recogniser: strokes of different widths are frames, a bidirectional LSTM reads them and CTC aligns what it reads with the labels."""
+"""A toy recogniser: a bidirectional LSTM reads frames of strokes of different widths, and CTC aligns its outputs with the labels."""
 import torch
 import torch.nn as nn
 import torch.nn.functional as F

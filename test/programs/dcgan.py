@@ -40,7 +40,7 @@ class Discriminator(nn.Module):
 
 
 def real_images(n):
-    """Bright discs at places drawn at random."""
+    """Returns images of bright discs at random positions."""
     centre = torch.rand(n, 2, 1, 1) * 8 + 4
     y, x = torch.meshgrid(torch.arange(16.), torch.arange(16.), indexing="ij")
     return ((y - centre[:, :1]) ** 2 + (x - centre[:, 1:]) ** 2 < 16).float() * 2 - 1

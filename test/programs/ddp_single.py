@@ -1,4 +1,4 @@
-"""A program for several processes, started with one: DistributedDataParallel, a DistributedSampler, reductions and a checkpoint."""
+"""A distributed program that is started with a single process: DistributedDataParallel, a DistributedSampler, reductions and a checkpoint."""
 import os
 import tempfile
 

@@ -12,7 +12,7 @@ Transition = namedtuple("Transition", ("state", "action", "next_state", "reward"
 
 
 class Corridor:
-    """Eight cells; the right end pays 1, the left end 0.1."""
+    """A corridor of eight cells; the right end gives a reward of 1, the left end 0.1."""
 
     def reset(self):
         self.cell, self.steps = 4, 0

@@ -1,4 +1,4 @@
-"""A Fourier neural operator (Li et al., 2021) for the heat equation, spectra of sounds, and Griffin and Lim's phases (1984)."""
+"""A Fourier neural operator (Li et al., 2021) for the heat equation, spectra of sounds, and phase reconstruction by Griffin and Lim (1984)."""
 import math
 
 import torch
@@ -77,7 +77,7 @@ def main():
         if step % 4 == 0:
             print(f"operator {step}: {loss.item():.4f}")
     with torch.no_grad():
-        u = rough(2, 90)  # another resolution than that of training
+        u = rough(2, 90)  # a higher resolution than in training
         print(f"finer: {F.mse_loss(model(u), heat(u, 1e-3)).item():.4f}")
 
     rate, n_fft, hop = 8000, 256, 64
@@ -93,7 +93,7 @@ def main():
     again = griffin_lim(magnitude, window, n_fft, hop, 4000, 6)
     print(f"griffin-lim: {F.mse_loss(torch.stft(again, n_fft, hop, window=window, return_complex=True).abs(), magnitude).item():.3f}")
 
-    # A filter learned through the short-time transform.
+    # A filter is learned through the short-time Fourier transform.
     gain = torch.zeros(n_fft // 2 + 1, 1, requires_grad=True)
     target = torch.sin(2 * math.pi * 1250 * t)
     optimizer = torch.optim.Adam([gain], lr=0.3)

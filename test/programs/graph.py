@@ -1,4 +1,5 @@
-"""A graph network by scatter and index_add, a tagger over packed sequences with einsum pooling, losses between batches, autograd functions of one's own."""
+"""A graph network with scatter and index_add, a tagger over packed sequences with einsum pooling, contrastive losses within batches, custom
+functions."""
 import math
 import torch
 from torch import nn

@@ -1,4 +1,5 @@
-"""A word-level language model like that of PyTorch's examples: an LSTM with tied weights, truncated backpropagation through time and a learning rate that is annealed."""
+"""A word-level language model like that of PyTorch's examples: an LSTM with tied weights, truncated backpropagation through time, a decaying
+learning rate."""
 import math
 
 import torch
@@ -32,7 +33,7 @@ class RNNModel(nn.Module):
 
 
 def corpus(n=1200, words=24):
-    """Sentences of a small Markov chain."""
+    """Returns sentences from a small Markov chain."""
     generator = torch.Generator().manual_seed(1)
     chain = torch.rand(words, words, generator=generator).pow(6)
     token, tokens = 0, []

@@ -1,4 +1,4 @@
-"""A convnet that reads handwritten digits, upsampled to the size of MNIST's."""
+"""A convolutional network that reads handwritten digits, which are upsampled to the size of MNIST's images."""
 import csv
 import sys
 

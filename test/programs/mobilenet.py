@@ -1,4 +1,4 @@
-"""A net of the kind of MobileNetV3 (Howard et al., 2019): inverted residuals, depthwise convolutions, squeeze and excitation."""
+"""A network like MobileNetV3 (Howard et al., 2019): inverted residuals, depthwise convolutions, squeeze and excitation."""
 import torch
 from torch import nn
 from torch.nn import functional as F

@@ -1,4 +1,4 @@
-"""Proximal policy optimisation (Schulman et al., 2017) of a cart that balances a pole, in the manner of CleanRL."""
+"""Proximal policy optimization (Schulman et al., 2017) of a cart that balances a pole, in the style of CleanRL."""
 import math
 import random
 
@@ -9,7 +9,7 @@ from torch.distributions.categorical import Categorical
 
 
 class CartPole:
-    """A pole on a cart (Barto et al., 1983), by Euler's method."""
+    """A pole on a cart (Barto et al., 1983), integrated by Euler's method."""
 
     def __init__(self, seed):
         self.random = random.Random(seed)

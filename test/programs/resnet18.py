@@ -1,4 +1,4 @@
-"""ResNet-18 (He et al., 2015), as torchvision builds it but narrower, trained for some steps; then evaluated."""
+"""ResNet-18 (He et al., 2015) as in torchvision but narrower, trained for some steps and then evaluated."""
 import torch
 import torch.nn as nn
 

@@ -1,4 +1,4 @@
-"""Soft actor-critic (Haarnoja et al., 2018) of a pendulum, with two critics and a temperature that is learned."""
+"""Soft actor-critic (Haarnoja et al., 2018) of a pendulum, with two critics and a learned temperature."""
 import copy
 import math
 import random

@@ -1,4 +1,5 @@
-"""A sequence-to-sequence network with attention (Bahdanau et al., 2015) that learns to reverse digits: a bidirectional GRU over packed sequences, and a GRUCell that attends."""
+"""A sequence-to-sequence network with attention (Bahdanau et al., 2015) that learns to reverse digits: a GRU encoder over packed sequences, a
+GRUCell decoder."""
 import random
 
 import torch

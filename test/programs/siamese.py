@@ -1,4 +1,4 @@
-"""A siamese network: the same convnet looks at two digits and says whether they are the same one."""
+"""A siamese network: one convolutional network embeds two digits and predicts whether they are equal."""
 import sys
 
 import torch

@@ -1,4 +1,4 @@
-"""A GAN with spectral normalisation (Miyato et al., 2018) and the hinge loss, for points on a circle and for small images."""
+"""A GAN with spectral normalization (Miyato et al., 2018) and the hinge loss, for points on a circle and for small images."""
 import torch
 from torch import nn
 from torch.nn import functional as F
@@ -65,7 +65,7 @@ def images():
 
 
 def points():
-    """With a gradient penalty, which needs second derivatives."""
+    """Trains with a gradient penalty, which needs second derivatives."""
     torch.manual_seed(4)
     generator = nn.Sequential(nn.Linear(4, 32), nn.LeakyReLU(0.1), nn.Linear(32, 2))
     critic = nn.Sequential(parametrizations.spectral_norm(nn.Linear(2, 32)), nn.SiLU(), parametrizations.spectral_norm(nn.Linear(32, 1)))

@@ -1,4 +1,4 @@
-"""Optimisation of an image, in the manner of style transfer (Gatys et al., 2015), with LBFGS over fixed random features."""
+"""Optimization of an image as in style transfer (Gatys et al., 2015), with L-BFGS and fixed random features."""
 import torch
 import torch.nn as nn
 import torch.nn.functional as F

@@ -1,4 +1,4 @@
-"""What is done to modules from outside: hooks, parametrizations, pruning, deep copies, state dicts, lazy layers, functional_call with vmap and jvp."""
+"""Changes to modules from outside: hooks, parametrizations, pruning, deep copies, state dicts, lazy layers, functional_call with vmap and jvp."""
 import copy
 import pickle
 import warnings

@@ -1,4 +1,5 @@
-"""Training as in a library: autocast and GradScaler, gradient accumulation, OneCycle, early stopping, weighted sampling, streams in workers, resuming."""
+"""Training with the features of a library: autocast and GradScaler, gradient accumulation, OneCycle, early stopping, weighted sampling, workers,
+resuming."""
 import argparse
 import os
 import random

@@ -39,7 +39,7 @@ def loss_function(recon_x, x, mu, logvar):
 
 
 class ConvVAE(nn.Module):
-    """The same with convolutions, and transposed ones on the way back."""
+    """The autoencoder with convolutions in the encoder and transposed convolutions in the decoder."""
 
     def __init__(self):
         super().__init__()

@@ -1,4 +1,4 @@
-"""Just enough of the C API through ctypes to call any operator by name with generic values."""
+"""A minimal ctypes binding of the C API, with which tests call any operator by name with generic values."""
 import ctypes as c
 import os
 import re
@@ -9,7 +9,7 @@ import numpy
 ROOT = Path(__file__).resolve().parent.parent.parent
 LIBRARY = Path(os.environ.get("GRADUS_LIBRARY", ROOT / "build" / "release" / "libgradus.so"))
 
-# As the enumeration of the header has them.
+# The dtypes in the order of the header's enumeration.
 DTYPES = ["none", *re.findall(r"^ +X\(\w+, (\w+),", (ROOT / "include/gradus/types.h").read_text(), re.M)]
 CODE = {name: i for i, name in enumerate(DTYPES)}
 KINDS = ["None", "Tensor", "Tensor[]", "Scalar", "int", "float", "bool", "int[]", "dtype", "device", "str", "Generator"]
@@ -114,7 +114,7 @@ def tensors(pointers):
 
 
 def from_bytes(data, sizes, dtype):
-    """A tensor from raw bytes of contiguous elements."""
+    """Returns a contiguous tensor made from raw bytes."""
     result = lib.grd_from_data(data, dims(sizes), CODE[dtype])
     check()
     return result
@@ -142,7 +142,7 @@ def to_bytes(tensor, item_size):
 
 
 def numpy_of(tensor):
-    """Values as float64, complex128 or int64."""
+    """Returns the values as an array of float64, complex128, uint64 or int64."""
     name = dtype(tensor)
     wide = "complex128" if "complex" in name else "float64" if "float" in name else "uint64" if name == "uint64" else "int64"
     array = numpy.empty(sizes(tensor), dtype=wide)
@@ -165,7 +165,7 @@ def scalar(value):
 
 
 def value(kind, given):
-    """A generic value of the kind an argument has."""
+    """Returns a generic value of the kind that an argument has."""
     result = Value()
     if given is None:
         return result
@@ -194,7 +194,7 @@ def value(kind, given):
 
 
 def call(name, arguments, form=FUNCTIONAL, out=None):
-    """Calls an operator; arguments by name, tensors as c_void_p. Returns a list of tensors (c_void_p)."""
+    """Calls an operator with arguments by name; tensors are c_void_p. Returns a list of tensors (c_void_p)."""
     op = lib.grd_op_find(name.encode())
     if not op:
         raise KeyError(name)

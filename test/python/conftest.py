@@ -1,7 +1,8 @@
-"""What tests share: the package of the build (GRADUS_BUILD, build/release) on the path, an install, once per run, and running commands.
+"""Shared by the tests: puts the package of the build (GRADUS_BUILD, by default build/release) on the path, installs the build once per run, runs
+commands.
 
-The order of files, and of the tests in each, is random. The end of the report says with which GRADUS_TEST_SEED it comes back. Where workers
-share the tests (pytest-xdist), each takes the next file in that order, and which one it is depends on time."""
+The order of files, and of the tests within a file, is random. The end of the report names the GRADUS_TEST_SEED that repeats it. If workers
+share the tests (pytest-xdist), each takes the next file in that order, so which worker runs a file depends on time."""
 import ast
 import fcntl
 import os
@@ -18,7 +19,7 @@ BUILD = ROOT / os.environ.get("GRADUS_BUILD", "build/release")
 PACKAGE = ROOT / "test/python/package"
 NO_HEADERS = "the extension is not built, because Python's headers are missing: as root, apt-get install python3-dev"
 SEED = os.environ.get("GRADUS_TEST_SEED") or str(random.randrange(2**32))
-os.environ["GRADUS_TEST_SEED"] = SEED  # Workers must collect the tests in one order.
+os.environ["GRADUS_TEST_SEED"] = SEED  # All workers must collect the tests in the same order.
 sys.path.insert(0, str(BUILD / "python"))
 os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [str(BUILD / "python"), os.environ.get("PYTHONPATH")]))  # for processes that tests start
 
@@ -28,7 +29,7 @@ def run(command, cwd, **environment):
 
 
 def needs(program, command):
-    """Skips the test where there is no such program; `command` installs it."""
+    """Skips the test if the program is not installed; `command` is the command that installs it."""
     if shutil.which(program) is None:
         pytest.skip(f"{program} is not installed: {command}")
 
@@ -44,7 +45,7 @@ def has_extension():
 
 @pytest.fixture(scope="session")
 def prefix(tmp_path_factory):
-    """The release build, installed into a folder of its own."""
+    """Installs the release build into a temporary folder and returns the folder."""
     folder = tmp_path_factory.mktemp("prefix")
     result = run(["cmake", "--install", str(ROOT / "build/release"), "--prefix", str(folder)], ROOT)
     assert result.returncode == 0, result.stderr
@@ -52,12 +53,12 @@ def prefix(tmp_path_factory):
 
 
 def libdir(prefix):
-    """Where gradus.pc is: for PKG_CONFIG_PATH."""
+    """Returns the folder of gradus.pc, for PKG_CONFIG_PATH."""
     return next(prefix.rglob("gradus.pc")).parent
 
 
 def flags(prefix):
-    """What a compiler is told by hand to build a program with the install."""
+    """Returns the compiler flags that build a program with the install without pkg-config."""
     library = libdir(prefix).parent
     return f"-I{prefix}/include -L{library} -Wl,-rpath,{library} -lgradus"
 
@@ -75,7 +76,7 @@ def processes_find_the_package(request, monkeypatch):
 
 @pytest.fixture(autouse=True)
 def no_error_is_left(request):
-    """Whoever passes over an error of the library clears it: the next call, which has nothing to do with it, would raise it."""
+    """Fails a test that leaves an error of the library pending, which an unrelated later call would raise."""
     yield
     if PACKAGE in request.path.parents:
         from gradus import _C
@@ -84,7 +85,7 @@ def no_error_is_left(request):
 
 
 def modes(torch):
-    """{name: (what is set, how it is set)}: what a thread, or the process, keeps from one test to the next."""
+    """Returns {name: (value, setter)} of the modes that a thread or the process keeps from one test to the next."""
     anomaly = torch.is_anomaly_enabled(), torch.is_anomaly_check_nan_enabled()
     return {
         "grad enabled": (torch.is_grad_enabled(), torch.set_grad_enabled), "inference mode": (torch.is_inference_mode_enabled(), None),
@@ -97,7 +98,7 @@ def modes(torch):
 
 @pytest.fixture(autouse=True)
 def modes_are_left_as_they_were(request):
-    """A test that changes a mode changes it back. Otherwise it fails, and the next one finds the mode as it was."""
+    """Fails a test that leaves a mode changed, and restores the mode for the next test."""
     if PACKAGE not in request.path.parents:
         yield
         return
@@ -116,20 +117,20 @@ def modes_are_left_as_they_were(request):
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_protocol(item):
-    """Runs a test marked `alone` while no other worker runs any."""
+    """Runs a test marked `alone` while no other worker runs a test."""
     with open(__file__) as file:
         fcntl.flock(file, fcntl.LOCK_EX if item.get_closest_marker("alone") else fcntl.LOCK_SH)
         try:
             return (yield)
         finally:
-            fcntl.flock(file, fcntl.LOCK_UN)  # Closing the file would not unlock it if a process that the test forked is still there.
+            fcntl.flock(file, fcntl.LOCK_UN)  # Closing the file does not unlock it while a process forked by the test still has it open.
 
 
-# ---- Tests of the package where it is not built -------------------------------------------------------------------------
+# ---- Tests of the package if it is not built ----------------------------------------------------------------------------
 
 
 class Unbuilt(pytest.File):
-    """A file that cannot be imported: each of its functions is a test that is skipped."""
+    """Collects a file of tests that cannot be imported because the package is not built: each test function is skipped."""
 
     def collect(self):
         for node in ast.parse(self.path.read_text()).body:
@@ -148,16 +149,17 @@ def pytest_pycollect_makemodule(module_path, parent):
     return None
 
 
-# ---- Order, and what was skipped ----------------------------------------------------------------------------------------
+# ---- Order of the tests, and the report of skipped tests ----------------------------------------------------------------
 
 
 def function_of(nodeid):
-    """The function whose test this is, whatever its parameters are: those may depend on what is installed."""
+    """Returns the name of the test function without its parameters, which may depend on what is installed."""
     return nodeid.split("[")[0]
 
 
 def pytest_collection_modifyitems(config, items):
-    """A random order in which a file's tests stay together, because they share what is costly. GRADUS_TESTS names a file that lists the functions to run."""
+    """Puts the tests into a random order that keeps those of a file together, because they share costly fixtures. GRADUS_TESTS names a file that
+    lists the functions to run."""
     wanted = os.environ.get("GRADUS_TESTS")
     if wanted:
         names = set(Path(wanted).read_text().splitlines())

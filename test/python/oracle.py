@@ -1,4 +1,4 @@
-"""`torch` is PyTorch, with which tests compare. Where it is not installed, a stand-in takes its place that skips each test that asks it for something."""
+"""`torch` is PyTorch, with which tests compare. If PyTorch is not installed, `torch` is a stand-in that skips each test that uses it."""
 import os
 
 import pytest
@@ -7,7 +7,7 @@ ABSENT = "PyTorch is not installed: build/venv/bin/pip install -r tools/requirem
 
 
 class Absent:
-    """Answers with itself while modules are imported and tests collected, so that a parameter may name a dtype; in a test it skips."""
+    """Returns itself for every attribute while tests are collected, so that parameters may name a dtype. While a test runs it skips the test."""
 
     def __getattr__(self, name):
         if name.startswith("__") and "PYTEST_CURRENT_TEST" not in os.environ:
@@ -23,7 +23,8 @@ class Absent:
         return "torch"
 
 
-# PyTorch's libraries choose kernels by the CPU, and give other bits with each. These are those that most CPUs have: others once ended the process.
+# PyTorch's libraries choose kernels by the CPU, and the results differ in bits. These settings choose kernels that most CPUs have; newer ones have
+# crashed.
 os.environ.setdefault("MKL_CBWR", "AVX2")
 os.environ.setdefault("ONEDNN_MAX_CPU_ISA", "AVX512_CORE_BF16")
 try:
@@ -33,6 +34,6 @@ except ModuleNotFoundError:
 
 
 def needs_torch():
-    """Skips the test where PyTorch is not installed: for those that import it in a process of their own."""
+    """Skips the test if PyTorch is not installed. For tests that import PyTorch in another process."""
     if isinstance(torch, Absent):
         pytest.skip(ABSENT)

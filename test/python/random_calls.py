@@ -1,8 +1,8 @@
-"""Sequences of random calls as plain data, and how PyTorch and Gradus run them: for test/record_random.py and the tests.
+"""Sequences of random calls as data, and how PyTorch and Gradus run them, for test/record_random.py and the tests.
 
-A sequence is {"seed": 7, "calls": [[name, arguments], …]}. Arguments: size, dtype, layout and the operator's own; "generator": 1 draws from a generator
-of its own, seeded by the sequence's seed + 1, instead of the default one. The calls "save" and "restore" keep and put back the state of the default
-generator. A run gives the bytes of each result, in row-major order, and the state of the default generator at the end.
+A sequence is {"seed": 7, "calls": [[name, arguments], …]}. Arguments are size, dtype, layout and those of the operator. With "generator": 1 a call
+draws from a generator of its own, seeded with the sequence's seed + 1, instead of the default one. The calls "save" and "restore" save and restore
+the state of the default generator. A run returns the bytes of each result, in row-major order, and the final state of the default generator.
 """
 import hashlib
 
@@ -18,35 +18,36 @@ STATE_SIZE = 5056
 
 
 def digest(data):
-    """All of what is short; the beginning of its SHA-256 for the rest."""
+    """Returns short data in hexadecimal, and for longer data the first digits of its SHA-256."""
     return data.hex() if len(data) <= 16 else "#" + hashlib.sha256(data).hexdigest()[:10]
 
 
 def state_digest(state):
-    """Without the normal number that waits in the state."""
+    """Returns a digest of a generator's state without the second normal number of a pair that the state keeps, since its bits depend on libm."""
     return digest(state[:5024] + state[5032:])
 
 
 def rests_on_libm(name, dtype):
-    """Whether the last bits are those of the C library's log, sin and cos."""
+    """True if the last bits of the result depend on the C library's log, sin and cos."""
     return dtype in ("float64", "complex128") and name in ("normal_", "randn", "randn_like", "exponential_")
 
 
 def ramp(size, dtype):
-    """Values in [0, 1] that every floating dtype holds, in row-major order: 7/16, 14/16, 4/16, …"""
+    """Returns the bytes of values in [0, 1] that every floating dtype represents exactly, in row-major order: 7/16, 14/16, 4/16, …"""
     values = (numpy.arange(numpy.prod(size, dtype=int)) * 7 + 7) % 17 / 16
     if dtype == "bfloat16":
         return (values.astype(numpy.float32).view(numpy.uint32) >> 16).astype(numpy.uint16).tobytes()
-    if dtype == "complex32":  # which NumPy does not have
+    if dtype == "complex32":  # NumPy has no complex32
         return numpy.stack([values, numpy.zeros_like(values)], -1).astype(numpy.float16).tobytes()
     return values.astype(dtype).tobytes()
 
 
 def layout_of(size, layout):
-    """The sizes of the memory behind a layout, the order that makes the dimensions of it, and (start, step) of the view in each.
+    """Returns the sizes of a contiguous tensor, the permutation of its dimensions, and (start, step) of a slice of each dimension, which make the
+    layout.
 
-    "strided" is every second element of the last dimension, "inner" leaves out the first row, column, …; digits are the dimensions as they lie in
-    memory, the outermost first ("10" is a transposed matrix).
+    "strided" takes every second element of the last dimension; "inner" leaves out the first row, column, …; digits are the order of the dimensions
+    in memory, the outermost first ("10" is a transposed matrix).
     """
     whole = [(0, 1)] * len(size)
     if layout == "strided":
@@ -167,7 +168,7 @@ class Gradus:
 
 
 def run(side, sequence):
-    """([bytes of each result], state)"""
+    """Runs the sequence and returns ([bytes of each result], final state)."""
     side.seed(sequence["seed"])
     results, saved = [], None
     for name, arguments in sequence["calls"]:

@@ -1,4 +1,5 @@
-"""Every public function, called with NULL, negative counts, numbers that are no dtype, scopes that are not open: errors, and no signal."""
+"""Every public function is called with NULL, negative counts, invalid dtypes and scopes that are not open: it must report an error and never
+crash."""
 import re
 
 import pytest
@@ -44,11 +45,11 @@ static void try(const char *name, void (*call)(void))
 }
 """
 
-LEFT_OUT = {"grd_error_set"}  # its text is a format of printf
-# A reference that was never taken cannot be told from one that was: GRADUS_DEBUG=lifetimes finds it.
+LEFT_OUT = {"grd_error_set"}  # its text is a printf format
+# These take over a reference that the caller owns. That the caller owns none cannot be detected; only GRADUS_DEBUG=lifetimes reports it.
 NEED_A_REFERENCE = {"grd_drop", "grd_scope_give"}
 
-# How arguments of each type look, in three ways: nothing, numbers below and above what can be.
+# Three values for each type of argument: zero, one below and one above the valid range.
 NOTHING = {"int": ("0", "-1", "INT_MAX"), "int64_t": ("0", "-1", "INT64_MAX"), "uint64_t": ("0", "1", "UINT64_MAX"), "size_t": ("0", "1", "SIZE_MAX"), "unsigned": ("0", "1", "~0u"),
            "double": ("0", "NAN", "-INFINITY"), "bool": ("false", "true", "true"), "uint32_t": ("0", "~0u", "1u << 31"), "grd_keyset": ("0", "~0u", "1u << 31")}
 ENUMS = {"grd_dtype", "grd_randomness", "grd_key", "grd_form", "grd_error_code", "grd_layout", "grd_kind"}
@@ -59,7 +60,7 @@ STRUCTS = {"grd_scope": ("{-3}", "{INT64_MAX}", "{INT64_MIN}"), "grd_dims_view":
 
 
 def prototypes():
-    """[(name, parameter types)] of the functions that the headers declare."""
+    """Returns [(name, parameter types)] of the functions declared in the headers."""
     found = []
     for header in HEADERS:
         text = re.sub(r"/\*.*?\*/", " ", header.read_text(), flags=re.S)

@@ -1,4 +1,4 @@
-"""The generator: snapshots, and errors that say file, line, operator and rule."""
+"""The code generator: snapshots of its output, and errors that name file, line, operator and rule."""
 import sys
 from pathlib import Path
 
@@ -46,8 +46,8 @@ def test_formulas_are_said_in_public_operators():
     formulas = [(o, formula) for o in operators.values() for formula in (o.grads or {}).values()]
     calling = [(o.name, formula) for o, formula in formulas if hidden_calls(o, [formula])]
     assert len(formulas) > 300 and len(calling) <= 0.05 * len(formulas), calling
-    pytorchs = {o.name for o in operators.values() if o.python.get("name")}  # names of PyTorch's that begin with an underscore
-    kernels = {o.name for o in operators.values() if o.grads == {}}  # without a derivative, for composites of which none is asked for
+    pytorchs = {o.name for o in operators.values() if o.python.get("name")}  # names that begin with an underscore in PyTorch, too
+    kernels = {o.name for o in operators.values() if o.grads == {}}  # operators without derivative, for composites that need none
     others = {o.name for o in operators.values() if o.hidden and o.is_operator} - accelerations(operators) - pytorchs - kernels
     assert len(accelerations(operators)) > 10 and len(others) <= 72, sorted(others)
 
@@ -137,7 +137,7 @@ def test_an_operator_in_two_files(tmp_path):
 
 
 def test_name_test():
-    """Adding an operator types its name once in the schema: no generated name comes from anywhere else."""
+    """The name of a new operator is written once in the schema: a signature has no name of its own."""
     operators = read_schema(ROOT / "schema")
     for operator in operators.values():
         assert operator.name not in operator.signature.split("(")[0]
@@ -154,7 +154,7 @@ def test_name_test():
     ("atan2(self, k)", "grad * masked_fill(k / t / t, eq(t, 0), 0)", {"t": "hypot(self, k)"}),
 ])
 def test_gradients_that_are_derived(expr, formula, parts, tmp_path):
-    """By the entries of the tree, of which the new one is one more."""
+    """The generator derives the gradient of an expression; the tested entry is added to those of the tree, whose operators the formula uses."""
     for path in (ROOT / "schema").glob("*.toml"):
         (tmp_path / path.name).write_text(path.read_text())
     (tmp_path / "new.toml").write_text(f'[a]\nsig = "(Tensor self, Scalar k) -> Tensor"\ndoc = "x"\ntype = "float"\nkernel = "unary"\nexpr = "{expr}"\ndtypes = "float"\n')

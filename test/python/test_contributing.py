@@ -1,6 +1,7 @@
-"""The examples of CONTRIBUTING.md, done in order on a copy of the tree.
+"""Follows the examples of CONTRIBUTING.md in order on a copy of the tree.
 
-A block whose fence names a file is put into it, "(append)" or "(before: LINE)"; the shell blocks that show and test an operator are run.
+A block whose fence names a file is put into that file, at its end for "(append)" or before a line for "(before: LINE)". The shell blocks that show
+and test an operator are run.
 """
 import os
 import re
@@ -16,7 +17,7 @@ NAMES = ("squareplus", "triangle", "alternating_sum")
 
 
 def copy_tree(target):
-    """What git knows or would add; the tools of build/venv are shared."""
+    """Copies the files that git tracks or would add; the tools in build/venv are shared with the original."""
     listed = subprocess.run(["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"], cwd=ROOT, capture_output=True, text=True, check=True)
     for name in filter(None, listed.stdout.split("\0")):
         if (ROOT / name).is_file():
@@ -37,7 +38,7 @@ def put(path, place, text):
 
 
 def run(command, tree):
-    """With ccache, objects of other checkouts serve this one, too."""
+    """Runs a command in the tree. With these settings ccache can reuse the object files of other checkouts."""
     environment = {**os.environ, "CCACHE_BASEDIR": str(tree), "CCACHE_NOHASHDIR": "1"}
     result = subprocess.run(["sh", "-ec", command], cwd=tree, env=environment, capture_output=True, text=True)
     assert result.returncode == 0, f"{command}\n{result.stdout[-3000:]}{result.stderr[-3000:]}"
@@ -46,7 +47,7 @@ def run(command, tree):
 
 @pytest.fixture(scope="module")
 def outputs(tmp_path_factory):
-    """{operator: what its shell block printed}; all files are changed first, so that there is one build."""
+    """Returns {operator: output of its shell block}. All files are changed before the first block is run, so that the tree is built once."""
     needs("git", "as root, apt-get install git")
     if "CMOCKA_LIBRARY:FILEPATH=CMOCKA_LIBRARY-NOTFOUND" in (ROOT / "build/release/CMakeCache.txt").read_text():
         pytest.skip("cmocka, which the C tests need, is not installed: as root, apt-get install libcmocka-dev")

@@ -1,4 +1,4 @@
-"""Lists in C++: what is stored owns its elements, whatever it was made of and however it is copied; what cannot live does not compile."""
+"""Lists in C++: a list that is stored owns its elements, however it was made or copied, and code that would dangle does not compile."""
 import shutil
 
 import pytest
@@ -8,7 +8,7 @@ from conftest import BUILD, ROOT, needs, run
 FLAGS = f"-Wall -Wextra -pedantic -Wshadow -Werror -I{ROOT / 'include'} -I{BUILD / 'include'}"
 LINK = f"-L{BUILD} -lgradus -Wl,-rpath,{BUILD}"
 
-# Put into a program, it makes what was left on the stack wrong.
+# This function overwrites the part of the stack that a temporary used, so that a dangling pointer to it gives wrong values.
 OVERWRITE_THE_STACK = """
 static void overwrite_the_stack()
 {
@@ -126,7 +126,7 @@ def test_stored_lists_live(command, tmp_path):
     (tmp_path / "main.cpp").write_text(PROGRAM)
     built = run(f"{command} {FLAGS} main.cpp -o main {LINK}", tmp_path)
     assert built.returncode == 0, built.stderr
-    ran = run(["./main"], tmp_path, ASAN_OPTIONS="detect_leaks=0")  # what a thread keeps for reuse is no leak
+    ran = run(["./main"], tmp_path, ASAN_OPTIONS="detect_leaks=0")  # memory that a thread keeps for reuse is no leak
     assert (ran.returncode, ran.stdout) == (0, PRINTED + (PRINTED_20 if "c++20" in command else "")), ran.stderr
 
 

@@ -1,6 +1,6 @@
-"""The defaults of operators are PyTorch's: those of its Python functions and of its operators, recorded in test/data/defaults.json.
+"""The defaults of operators are those of PyTorch's Python functions and operators, which are recorded in test/data/defaults.json.
 
-`python test/python/test_defaults.py` records them again, with PyTorch installed."""
+`python test/python/test_defaults.py` records them again, if PyTorch is installed."""
 import inspect
 import json
 import sys
@@ -20,18 +20,18 @@ REDUCTIONS = ("none", "mean", "sum")
 OPERATORS = {name: operator for name, operator in read_schema(ROOT / "schema").items() if not operator.hidden}
 WANTED = json.loads(RECORDED.read_text()) if RECORDED.exists() else {}
 
-# Another way to say PyTorch's default.
+# Gradus's defaults that are written in another way than PyTorch's but mean the same.
 DIFFERENT = {
-    "embedding_bag": {"mode": 0}, "linear_cross_entropy": {"ignore_index": -100},  # torch.embedding_bag has a number; None is nn.functional's word
+    "embedding_bag": {"mode": 0}, "linear_cross_entropy": {"ignore_index": -100},  # torch's mode is a number; nn.functional has None
     "meshgrid": {"indexing": "ij"}, "clone": {"memory_format": "preserve"}, "contiguous": {"memory_format": "contiguous"}, "embedding": {"padding_idx": -1},
     "norm": {"p": None}, **{name: {"dim": None} for name in ("amax", "amin")},
-    **{name: {"dtype": None} for name in ("randint", "randint_high", "randperm", "tril_indices", "triu_indices")},  # int64, by its number
+    **{name: {"dtype": None} for name in ("randint", "randint_high", "randperm", "tril_indices", "triu_indices")},  # recorded as int64's number
     **{name: {"correction": 1} for name in ("var", "std", "var_mean", "std_mean")},
-    **{f"conv{n}d_padded": {"padding": "valid"} for n in (1, 2, 3)},  # of the overload that takes a word
-    **{f"lp_pool{n}d": {"stride": []} for n in (1, 2, 3)},  # the kernel's size
-    **{f"max_pool{n}d_with_indices": {"stride": [], "padding": [0] * n, "dilation": [1] * n} for n in (1, 2, 3)},  # one number for each dimension
+    **{f"conv{n}d_padded": {"padding": "valid"} for n in (1, 2, 3)},  # the overload that takes a string
+    **{f"lp_pool{n}d": {"stride": []} for n in (1, 2, 3)},  # an empty stride stands for the kernel's size
+    **{f"max_pool{n}d_with_indices": {"stride": [], "padding": [0] * n, "dilation": [1] * n} for n in (1, 2, 3)},  # PyTorch has one number
     **{name: {"dilation": [1, 1], "padding": [0, 0], "stride": [1, 1]} for name in ("im2col", "col2im")},
-    "bernoulli": {"p": None},  # the probabilities are the elements
+    "bernoulli": {"p": None},  # the elements are the probabilities if p is None
 }
 
 
@@ -42,12 +42,12 @@ def plain(name, value):
 
 
 def of_function(function):
-    """{argument: default} of a Python function."""
+    """Returns {argument: default} of a Python function."""
     return {p.name: p.default for p in inspect.signature(function).parameters.values() if p.default is not inspect.Parameter.empty}
 
 
 def of_operator(packet):
-    """The same of each overload of one of PyTorch's operators."""
+    """Yields {argument: default} of each overload of one of PyTorch's operators."""
     for overload in packet.overloads():
         yield {a.name: a.default_value for a in getattr(packet, overload)._schema.arguments if a.has_default_value()}
 
@@ -62,7 +62,7 @@ def candidates(operator):
 
 
 def defaults_of_pytorch(operator):
-    """Those of the overload that has most of the operator's arguments."""
+    """Returns the defaults of the overload that has the most arguments in common with the operator."""
     arguments = [a.name for a in operator.args if a.has_default]
     best = max(candidates(operator), key=lambda found: sum(name in found for name in arguments), default={})
     return {name: plain(name, best[name]) for name in arguments if name in best}
@@ -74,7 +74,7 @@ def record():
 
 
 def short(value):
-    """A list of one number for all dimensions as that number, and a list of none as None: [0, 0] as 0."""
+    """Returns one number for a list of equal numbers ([0, 0] becomes 0), and None for an empty list."""
     if not isinstance(value, list) or len(set(value)) > 1:
         return value
     return value[0] if value else None
@@ -87,7 +87,7 @@ def test_defaults(name):
 
 
 def test_the_record_is_the_oracles():
-    torch.manual_seed  # skips where there is none
+    torch.manual_seed  # skips the test if PyTorch is not installed
     assert record() == RECORDED.read_text(), "record them again: build/venv/bin/python test/python/test_defaults.py"
 
 

@@ -1,4 +1,5 @@
-"""The programs of the documents: every one compiles or runs, and prints what stands below it. The record of PyTorch's names is that of the oracle."""
+"""The programs in the documents compile or run, and print what the documents show. The recorded names of PyTorch are those of the installed
+PyTorch."""
 import os
 import re
 import subprocess
@@ -15,7 +16,8 @@ WARNINGS = ["-Wall", "-Wextra", "-Wshadow", "-pedantic", "-Werror"]
 
 
 def programs(language, begins):
-    """(page, number, program, what it prints) of each block of a language that is a whole program, followed by a block of text."""
+    """Returns (page, number, program, expected output) for each block of code in the language that is a complete program and is followed by a text
+    block."""
     found = []
     for page in sorted(DOCS.glob("*.md")):
         for number, match in enumerate(re.finditer(rf"```{language}\n(.*?)```\s+(?:```text\n(.*?)```)?", page.read_text(), re.S)):
@@ -67,7 +69,7 @@ def test_recorded_names_are_the_oracles():
 
 
 def test_pages_are_made_from_the_code():
-    """The pages that need no Sphinx: each operator and each header is there, and the page of what is missing names what is missing."""
+    """The pages generated without Sphinx list every operator and every header, and the page of missing names lists them."""
     needs_python_headers()
     sys.path[:0] = [str(DOCS), str(ROOT)]
     from codegen.schema import read_schema

@@ -1,4 +1,4 @@
-"""The examples run and say what they promise; the README's program too."""
+"""The example programs and the program in the README run and print what they should."""
 import re
 import subprocess
 import sys

@@ -1,5 +1,5 @@
-"""One gradient language: every derivative of schema/ is read at run time as the generator reads it, for an operator defined with the same signature, and
-computes the same bits from the operator's samples."""
+"""The generator and the run-time parser share one formula language: every derivative of schema/ is parsed at run time for an operator defined with
+the same signature, and computes the same bits on the operator's samples."""
 import ast
 import json
 import sys
@@ -93,7 +93,7 @@ int main(void)
 
 
 class Written(ast.NodeTransformer):
-    """The names that `where` gives to parts of a formula, written out."""
+    """Replaces the names that `where` gives to parts of a formula by those parts."""
 
     def __init__(self, names):
         self.names = names
@@ -108,7 +108,7 @@ def definition(operator):
     return f"    {{.schema = {json.dumps('again::' + operator.schema)}, .gradients = {{{formulas}}}, .kernel = same, .context = (void *){json.dumps(operator.name)}}},\n"
 
 
-# What the reader of plug-ins does not take.
+# Formulas that cannot be used at run time, with the reason.
 UNREAD = {"linalg_qr": "written out it has more parts than a formula may have", "_max_pool2d": "it asks one of several results of a call", "_max_pool3d": "likewise",
           "_linalg_eigh": "likewise", "_linalg_svd": "likewise", "_linalg_eig": "likewise", "_lu_factor": "written out it has more parts than a formula may have"}
 

@@ -1,4 +1,4 @@
-"""How gdb prints tensors of an installed release library, in a running program and in a core file."""
+"""The gdb script prints tensors of an installed release library, in a running program and in a core file."""
 import re
 import subprocess
 
@@ -95,7 +95,7 @@ def test_nothing_is_called_in_the_program(prefix, program):
 
 
 def test_the_script_knows_the_librarys_tables():
-    """It has names for what layout.c has offsets of, and for every dtype."""
+    """The script has a name for each offset that layout.c exports, and for every dtype."""
     script = (ROOT / "gdb/gradus-gdb.py").read_text()
     layout = re.search(r"LAYOUT = \((.*?)\)\.split", script, flags=re.S)[1].replace('"', " ").split()
     entries = re.findall(r"^    (.+),$", (ROOT / "src/api/layout.c").read_text(), flags=re.M)

@@ -1,4 +1,5 @@
-"""A stranger's program against an install, in an empty folder: pkg-config, C11, C++17, CMake. What is installed: symbols, size."""
+"""A program of a user is built against an install, in an empty folder: with pkg-config, C11, C++17 and CMake. Also the symbols and the size of the
+install."""
 import json
 import re
 from pathlib import Path
@@ -88,7 +89,7 @@ def test_a_build_without_options_is_optimised(tmp_path, generator):
 
 @pytest.mark.parametrize("name, options", [("libgradus.so", "-D"), ("libgradus.a", "-g")])
 def test_only_public_symbols_are_exported(prefix, name, options):
-    """Hidden operators and everything internal stay inside, of the static library too."""
+    """Hidden operators and internal functions are not exported, not even by the static library."""
     listing = run(["nm", options, "--defined-only", str(next(prefix.rglob(name)))], ROOT).stdout.split("\n")
     symbols = [line.split()[-1] for line in listing if len(line.split()) == 3]
     assert len(symbols) > 500
@@ -100,7 +101,7 @@ def test_headers_declare_what_the_library_exports(prefix):
     headers = "".join(path.read_text() for path in (prefix / "include" / "gradus").rglob("*.h"))
     declared = set(re.findall(r"\b(grd_\w+)\(", "".join(re.findall(r"^GRD_API [^;]*;", headers, re.M))))
     assert declared - exported == set()
-    assert exported - declared == {"grd_debug_layout"}  # read by debuggers
+    assert exported - declared == {"grd_debug_layout"}  # debuggers read this symbol
     assert not re.search(r"\bgrd_(with_|named_)?(hidden|_)", headers)
 
 
@@ -130,7 +131,7 @@ def test_cmake_package_has_the_static_library(prefix, tmp_path):
 
 
 def test_a_32_bit_platform_is_refused_in_one_sentence(tmp_path):
-    """CMake is told the size of pointers, so that no 32-bit C library is needed here."""
+    """CMake is told that pointers have 4 bytes, so the test needs no 32-bit C library."""
     result = run(f"cmake -S {ROOT} -B {tmp_path} -DCMAKE_SIZEOF_VOID_P=4 -DCMAKE_C_ABI_COMPILED=1", tmp_path)
     assert result.returncode != 0
     assert "Gradus needs a 64-bit platform" in result.stderr and "Python" not in result.stderr

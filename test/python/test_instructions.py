@@ -1,9 +1,11 @@
-"""What a call costs, in instructions: repeatable on a busy machine, unlike time. Counted by bench/instructions.sh on the release build."""
+"""The number of instructions that a call executes, which unlike time is repeatable on a busy machine. bench/instructions.sh counts it on the release
+build."""
 import subprocess
 
 from conftest import ROOT, needs
 
-# Promised: add, add_bias, add_transposed. The others may cost a tenth more than when this was written.
+# The limits of add, add_bias and add_transposed are promised in the documents. The other limits are 10 % above the numbers measured when they were
+# written.
 LIMITS = {
     "add": 350,
     "add_batched": 1650,

@@ -1,4 +1,5 @@
-"""Quotients and remainders of int64 beside Python's own: small numbers, which are divided in floating point, and numbers around the ends of what is."""
+"""Quotients and remainders of int64 compared with Python's: small numbers, which are divided in floating point, and numbers around the limits of
+that."""
 import random
 
 import gradus
@@ -29,7 +30,7 @@ def test_small_numbers():
         xs = [r.randrange(-(2**50), 2**50) for _ in range(1000)]
         ys = [r.randrange(-(2**bits), 2**bits) or 3 for _ in range(1000)]
         expect(xs, ys)
-        # Around multiples of the divisor, where the nearest double of a quotient could be the next integer.
+        # Numbers near a multiple of the divisor, where the double nearest to the quotient may be the next integer.
         expect([truncated(a, b) * b + r.choice((-1, 0, 1)) for a, b in zip(xs, ys)], ys)
 
 

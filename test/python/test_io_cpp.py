@@ -1,4 +1,4 @@
-"""Lists of named tensors in C++: they own their entries wherever they are stored, and files are those of C."""
+"""Lists of named tensors in C++ own their entries wherever they are stored, and their files are the same as those written in C."""
 import shutil
 
 import pytest
@@ -58,12 +58,12 @@ def test_named_lists(tmp_path, command):
     (tmp_path / "main.cpp").write_text(PROGRAM)
     built = run(f"{command} {FLAGS} main.cpp -o main {LINK}", tmp_path)
     assert (built.returncode, built.stderr) == (0, "")
-    ran = run(["./main"], tmp_path, ASAN_OPTIONS="detect_leaks=0")  # what a thread keeps for reuse is no leak
+    ran = run(["./main"], tmp_path, ASAN_OPTIONS="detect_leaks=0")  # memory that a thread keeps for reuse is no leak
     assert (ran.returncode, ran.stdout) == (0, "tensor([[1., 1.],\n        [1., 1.]])\ntensor([0., 0.])\npt 2\n"), ran.stderr
 
 
 def test_a_view_does_not_keep_a_temporary(tmp_path):
-    """What would dangle does not compile."""
+    """Code that would leave a dangling pointer does not compile."""
     needs("g++", "as root, apt-get install g++")
     for text, compiles in [("grd_named_tensors list = grd_named_tensors({\"a\", t}); list = grd_named_tensors({\"b\", t});", True),
                            ("grd_named_tensors_view list; list = grd_named_tensors({\"b\", t});", False)]:

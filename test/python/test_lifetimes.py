@@ -1,4 +1,5 @@
-"""Tensors that are gone: GRADUS_DEBUG=lifetimes reports every use of them, and memcheck and AddressSanitizer see memory that was freed. On the release library."""
+"""Use of freed tensors: GRADUS_DEBUG=lifetimes reports every one, and valgrind and AddressSanitizer find reads of freed memory. On the release
+library."""
 import os
 import re
 import shutil
@@ -63,7 +64,7 @@ def test_use_after_the_scope_names_operator_call_and_scope(program):
 
 
 def test_the_maker_is_the_operator_that_was_called(program):
-    # A composite, a view, one written in place, one that no operator made, and one of several results.
+    # Tensors made by a composite, a view, an in-place operator, no operator, and an operator with several results.
     makers = [" made by mse_loss", " made by t", " made by sqrt", "", " made by unbind"]
     expect(reports(program, "names_of_makers"), *(rf"grd_numel: argument 't' is a tensor{maker}" + gone(2, 2) for maker in makers))
 
@@ -99,11 +100,11 @@ def test_named_tensors_may_not_be_dead(program, tmp_path):
            r"grd_load_into: argument 'tensors' is a tensor made by mul" + gone(2, 2))
 
 
-# Functions of the public headers that take a tensor and do not look at it: what they are told is harmless.
+# Functions of the public headers that take a tensor without checking that it is alive, with the reason why that is harmless.
 HARMLESS = {
-    "grd_binding_of", "grd_binding_set", "grd_binding_is_owned", "grd_is_sole_owner",  # asked by a language that owns a reference
-    "grd_cpu_fallback", "grd_redispatch", "grd_run_planned",  # called by kernels, with what an operator has looked at
-    "grd_custom_mark_dirty", "grd_custom_mark_non_differentiable", "grd_custom_save", "grd_custom_end",  # need a call that is running
+    "grd_binding_of", "grd_binding_set", "grd_binding_is_owned", "grd_is_sole_owner",  # for bindings, which own a reference
+    "grd_cpu_fallback", "grd_redispatch", "grd_run_planned",  # kernels call them with tensors that the operator has checked
+    "grd_custom_mark_dirty", "grd_custom_mark_non_differentiable", "grd_custom_save", "grd_custom_end",  # they need a custom call in progress
 }
 VALUES = {"grd_dims": "GRD_NO_DIMS", "grd_dims_view": "GRD_NO_DIMS", "grd_dtype": "GRD_FLOAT32", "bool": "false", "int": "1", "int64_t": "0", "double": "0.5", "grd_form": "GRD_OUT",
           "uint64_t": "0", "size_t": "0", "grd_scope": "inner"}
@@ -112,7 +113,7 @@ POINTERS = {"const char *": '"exp_avg"', "const grd_optimizer *": "optimizer", "
 
 
 def public_functions():
-    """(name, [type of each parameter]) of the functions of the headers that take tensors."""
+    """Yields (name, [type of each parameter]) of the functions in the headers that take tensors."""
     for header in sorted((ROOT / "include" / "gradus").glob("*.h")):
         text = re.sub(r"/\*.*?\*/", " ", header.read_text(), flags=re.S)
         for returned, name, parameters in re.findall(r"GRD_API ([\w\s*]+?)(\w+)\(([^;{]*)\)\s*;", text):
@@ -174,7 +175,7 @@ int main(void)
     assert result.returncode == 0 and result.stdout == "", result.stdout + result.stderr
 
 
-# ---- Who watches memory --------------------------------------------------------------------------------------------------------------
+# ---- valgrind and AddressSanitizer ---------------------------------------------------------------------------------------------------
 
 STALE = ["stale_pointer", "stale_large_pointer", "stale_sizes"]
 

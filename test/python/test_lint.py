@@ -1,4 +1,4 @@
-"""What lint finds out about operators: names where none belongs, kernels of entries that are gone, and compositions in Python."""
+"""The checks of lint for operators: names where they must not be, kernels whose schema entry is gone, and compositions written in Python."""
 import re
 import shutil
 import sys

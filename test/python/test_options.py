@@ -1,4 +1,4 @@
-"""Options in C and C++ mean the number that is written, or do not compile: every option of every operator of the schema, given numbers."""
+"""Numbers given as options in C and C++ arrive as they are written, or do not compile. Tested for every option of every operator of the schema."""
 import shutil
 import sys
 
@@ -17,7 +17,7 @@ INCLUDE = f"-I{ROOT / 'include'} -I{BUILD / 'include'}"
 PLACEHOLDERS = {"Tensor": "t", "Scalar": "grd_int(1)", "int": "1", "float": "1", "bool": "false", "str": '"x"', "dtype": "GRD_FLOAT32", "device": "GRD_CPU",
                 "Generator": "NULL"}
 
-# Every call reaches `capture`, which notes the argument that `wanted` names and ends the call with an error.
+# A kernel `capture` receives every call. It stores the argument that `wanted` names and ends the call with an error.
 HEAD = r"""
 #include <gradus/gradus.h>
 #include <stdio.h>
@@ -75,7 +75,7 @@ def placeholder(argument):
 
 
 def call(operator, option, value, cpp):
-    """The statements of a call with one option."""
+    """Returns the statements of a call with one option."""
     words = [placeholder(a) for a in headers.required(operator)]
     suffix = headers.form_names(operator)[0][0]
     name = f"grd_{operator.name}{suffix}"
@@ -85,7 +85,7 @@ def call(operator, option, value, cpp):
 
 
 def expectations(option):
-    """[(what is written, the C test that it arrived)] of an option that takes a number."""
+    """Returns [(value as written, C expression that is true if it arrived)] for an option that takes a number."""
     if option.list:
         return [(f"{v}", f"got.kind == GRD_KIND_DIMS && element == {v}") for v in (0, 1, -1)]
     if ctype.is_scalar(option):
@@ -145,7 +145,8 @@ def test_numbers_arrive_as_they_are_written(compiler, standard, tmp_path):
 
 @pytest.mark.parametrize("compiler, standard", [("gcc", "c11"), ("clang", "c11"), ("g++", "c++11"), ("clang++", "c++17")])
 def test_where_a_number_makes_no_sense_it_does_not_compile(compiler, standard, tmp_path):
-    """A number for a tensor, a word or a generator; but 0 is the null pointer, and absent. In C a dtype is any integer. A device: test_errors.c."""
+    """A number given for a tensor, a string or a generator does not compile, except 0, which is a null pointer and stands for None. In C a dtype may
+    be any integer, so it is tested in C++ only; devices in C are tested in test_errors.c."""
     if shutil.which(compiler) is None:
         pytest.skip(f"{compiler} is not installed: as root, apt-get install g++ clang")
     cpp = "++" in standard

@@ -1,4 +1,4 @@
-"""The plug-ins of examples/plugins, each built in a folder of its own against an install, as a stranger would, and run."""
+"""The plug-ins of examples/plugins, each built in a folder of its own against an install, as a user would, and run."""
 import shutil
 import signal
 
@@ -9,7 +9,8 @@ DIGITS = ROOT / "examples/data/digits.csv"
 
 
 def build(example, prefix, tmp_path_factory):
-    """The folder with what the example's CMakeLists.txt makes. Its sources are copied, so that nothing else of the tree can be found."""
+    """Builds an example by its CMakeLists.txt and returns the build folder. Its sources are copied, so that the build cannot find other files of the
+    tree."""
     folder = tmp_path_factory.mktemp(example)
     shutil.copytree(ROOT / "examples/plugins" / example, folder / "source")
     built = run(f"cmake -S source -B build -DCMAKE_PREFIX_PATH={prefix} -DCMAKE_BUILD_TYPE=Release -DCMAKE_C_FLAGS='-Wall -Wextra -Werror' "

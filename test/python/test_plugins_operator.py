@@ -1,4 +1,5 @@
-"""The example of an operator from outside the tree: built against an install, by CMake and by pkg-config, loaded, used and differentiated."""
+"""The example of an operator outside of the tree: it is built against an install with CMake and with pkg-config, loaded, called and
+differentiated."""
 import re
 import shutil
 
@@ -68,7 +69,7 @@ def test_one_line_builds_a_plugin(prefix, built, tmp_path, compiler, name):
 
 
 def test_a_plugin_of_another_interface_is_refused(prefix, built, tmp_path):
-    """The header of another version, as an older or newer install would have it."""
+    """The plug-in is built with the header of another interface version, as an older or newer install would have."""
     headers = next(prefix.rglob("gradus/plugin.h")).parent.parent
     shutil.copytree(headers, tmp_path / "include")
     header = tmp_path / "include/gradus/plugin.h"

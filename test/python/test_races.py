@@ -1,4 +1,5 @@
-"""GRADUS_DEBUG=races: a call that needs a tensor for itself is an error while another thread uses the tensor, and the other way round. On the release library."""
+"""GRADUS_DEBUG=races: a call that needs exclusive use of a tensor is an error while another thread uses the tensor, and vice versa. On the release
+library."""
 import os
 import subprocess
 

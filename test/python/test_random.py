@@ -1,4 +1,4 @@
-"""The random numbers PyTorch gave when test/record_random.py ran, replayed: with several numbers of threads and at every instruction-set level."""
+"""Replays the random numbers that test/record_random.py recorded from PyTorch, with several numbers of threads and at every instruction-set level."""
 import json
 import os
 import subprocess
@@ -12,7 +12,7 @@ import binding as g
 from random_calls import Gradus, digest, rests_on_libm, run, state_digest
 
 RECORDED = Path(__file__).resolve().parent.parent / "data" / "random.json"
-ULP = 4  # of float64 numbers that the C library's log, sin and cos stand behind, where its version is another
+ULP = 4  # for float64 numbers computed with log, sin and cos of another version of the C library
 
 
 def is_recorded(call, data, recorded):
@@ -24,7 +24,7 @@ def is_recorded(call, data, recorded):
 
 
 def replay(threads):
-    """The calls whose results are not those recorded."""
+    """Returns the calls whose results differ from the recorded ones."""
     side, wrong = Gradus(threads), []
     for sequence in json.loads(RECORDED.read_text()):
         with g.scope():

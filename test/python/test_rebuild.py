@@ -1,4 +1,4 @@
-"""What a change of the schema builds again, and how much is generated: counted, not timed."""
+"""What is rebuilt after a change of the schema, and how much code is generated. Both are counted, not timed."""
 import os
 import re
 import shutil
@@ -13,7 +13,7 @@ sys.path.insert(0, str(ROOT))
 from codegen.schema import read_schema  # noqa: E402
 from codegen.template import WIDTH  # noqa: E402
 
-pytestmark = pytest.mark.alone  # headers of the build are changed for a time
+pytestmark = pytest.mark.alone  # these tests temporarily change headers of the build
 GENERATED = ("gen", "include", "install", "python/gradus/_C")
 NEW_OPERATOR = """
 [softsign_like]
@@ -30,11 +30,12 @@ def generated():
 
 @pytest.fixture
 def steps(tmp_path):
-    """A function: what ninja would run after the family's file is changed. Everything generated is put back, with its times."""
+    """Returns a function that lists what ninja would run after the file of the family is changed. It restores all generated files with their
+    times."""
     needs("ninja", "pip install ninja")
     before = generated()
     shutil.copytree(ROOT / "schema", tmp_path / "schema")
-    plan = BUILD / "rebuild.ninja"  # a file that nothing makes: ninja does not ask CMake whether it is as it should be
+    plan = BUILD / "rebuild.ninja"  # no rule makes this file, so ninja does not run CMake to update it
     shutil.copy(BUILD / "build.ninja", plan)
 
     def dry_run():
@@ -74,9 +75,9 @@ def test_a_new_operator_takes_few_steps(steps, family):
 
 
 def test_little_is_generated_for_an_operator():
-    """Lines of C for a public operator, which hidden ones are parts of: those of a table may be wide, but can be read."""
+    """The number of generated lines of C is limited by the number of public operators. Lines are at most WIDTH wide, except in tables."""
     operators = [o for o in read_schema(ROOT / "schema").values() if o.is_operator and not o.hidden]
-    others = {"kernel_levels.h", "cast_rows.h"}  # they grow with the kernels' files, levels and dtypes, not with operators
+    others = {"kernel_levels.h", "cast_rows.h"}  # their length depends on the kernel files, levels and dtypes, not on the operators
     lines = [line for path, (text, _) in generated().items() if path.suffix != ".pyi" and path.name not in others for line in text.decode().splitlines()]
     assert len(lines) <= 80 * len(operators), f"{len(lines) / len(operators):.1f} lines for an operator"
     wide = [line for line in lines if len(line) > WIDTH]

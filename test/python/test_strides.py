@@ -1,4 +1,4 @@
-"""The strides of results beside PyTorch's: every operator, on its samples and on changed ones, with arguments that lie in memory in many ways."""
+"""The strides of results are PyTorch's: every operator is called on its samples and on variations of them, with arguments in many memory layouts."""
 import ast
 import random
 
@@ -12,7 +12,7 @@ from codegen.samples import evaluate, sample_texts
 TRIALS = 30
 pytestmark = pytest.mark.filterwarnings("ignore")  # only PyTorch warns here
 
-# Strides of dimensions of size 1 may differ: no element uses them, and to find PyTorch's would take the operators it is made of.
+# Strides of dimensions of size 1 may differ. No element uses them, and PyTorch's depend on the operators that its function is composed of.
 SIZE_ONE = {
     **{name: "one kernel here, several operators in PyTorch" for name in ("softsign", "isinf", "isfinite", "isneginf", "isposinf", "isclose", "batch_norm", "rms_norm", "conj_physical")},
     **{name: "a number is a zero-dimensional input here, a parameter in PyTorch" for name in ("pow", "clamp", "clamp_min", "clamp_max", "round_decimals")},
@@ -23,7 +23,7 @@ SIZE_ONE = {
     **{name: "one way for all, several in PyTorch" for name in ("convolution", "conv2d", "conv2d_padded", "conv_transpose2d")},
 }
 
-# Not compared.
+# Operators that are not compared, with the reason.
 DIFFERENT = {
     **OWN,
     "as_strided": "its samples are for one layout",
@@ -51,7 +51,7 @@ DIFFERENT = {
 
 
 def layouts(shape, pick):
-    """Strides for the shape, dense or not, and of dimensions of size 1 any number."""
+    """Returns random strides for the shape, dense or with gaps; those of dimensions of size 1 may be any number."""
     rank = len(shape)
     kind = pick.choice(["contiguous", "contiguous", "channels_last", "channels_last", "reversed", "transposed", "permuted", "permuted", "gaps", "expanded", "ones", "ones"])
     order = list(range(rank))
@@ -77,7 +77,7 @@ def layouts(shape, pick):
 
 
 def lay(values, strides):
-    """The values in memory with these strides. Along a stride of 0 the first ones are repeated."""
+    """Returns the values stored with these strides. Along a stride of 0 the first value is repeated."""
     n = 1 + sum((s - 1) * t for s, t in zip(values.shape, strides)) if values.numel() else 0
     memory = torch.zeros(n, dtype=values.dtype)
     laid = torch.as_strided(memory, values.shape, strides)
@@ -99,7 +99,7 @@ def to_gradus(t):
 
 
 def change(shapes, pick):
-    """Makes some sizes 1, and adds dimensions in front or behind, alike in all shapes."""
+    """Sets some sizes to 1 and adds leading or trailing dimensions, in the same way for all shapes."""
     sizes = sorted({n for s in shapes for n in s})
     ones = {n for n in sizes if pick.random() < 0.3}
     deeper, where = pick.choice([0, 0, 1, 2, 3]), pick.random()
@@ -169,12 +169,12 @@ def used(strides, sizes):
 
 
 def differences(operator, values):
-    """[(arguments, number of the result, its sizes, PyTorch's strides, Gradus's)], and how many results were compared."""
+    """Returns [(arguments, number of the result, its sizes, PyTorch's strides, Gradus's strides)], and the number of results that were compared."""
     if operator.name == "index" and (not values["indices"] or any(not index.dim() for index in values["indices"])):
-        return [], 0  # a view in PyTorch's brackets, which take a zero-dimensional index for a number
+        return [], 0  # PyTorch's indexing takes a zero-dimensional index for a number and returns a view
     try:
         wanted = as_list(torch_call(operator, oracle(operator), values))
-    except Exception:  # not every change of a sample can be computed
+    except Exception:  # some variations of a sample are not valid
         return [], 0
     found, compared = [], 0
     with g.scope():
@@ -212,7 +212,7 @@ def test_strides(operator, trials=TRIALS):
 
 
 def mixed(pick):
-    """Two tensors of one shape and different dtypes, one of them in any layout."""
+    """Returns two tensors of one shape and different dtypes, each in a random layout."""
     shape = [pick.choice([1, 2, 3, 4]) for _ in range(pick.choice([1, 2, 3, 4, 4, 5]))]
     dtypes = pick.sample([torch.float64, torch.float32, torch.int64, torch.bool, torch.complex64], 2)
     return [lay((torch.rand(shape, generator=torch.Generator().manual_seed(pick.randrange(2**31))) * 3).to(d), layouts(shape, pick)) for d in dtypes]

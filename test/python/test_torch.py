@@ -1,4 +1,4 @@
-"""Every operator of the schema against PyTorch, on the samples of its entry: values, dtype, shape, strides, gradients."""
+"""Every operator of the schema is compared with PyTorch on the samples of its entry: values, dtype, shape, strides, gradients."""
 import ast
 import math
 import sys
@@ -22,7 +22,7 @@ INTEGERS = ["int64", "int32", "int16", "int8", "uint8", "bool"]
 EPSILON = {"float16": 2e-3, "complex32": 2e-3, "bfloat16": 1.6e-2, "float32": 2e-6, "complex64": 4e-6}
 
 def at(ndim, indices, dims):
-    """What stands in the brackets of self[…]."""
+    """Returns the index expression for self[…]."""
     named, where = iter(indices), range(len(indices)) if dims is None else [d % ndim for d in dims]
     return tuple(next(named) if d in where else slice(None) for d in range(max(where, default=-1) + 1))
 
@@ -33,23 +33,23 @@ def put(self, indices, values, accumulate=False, dims=None):
 
 
 def lstm(*args, **options):
-    """torch.lstm without oneDNN, which corrupts memory where sizes or dtypes do not match."""
+    """Calls torch.lstm without oneDNN, which corrupts memory if sizes or dtypes do not match."""
     with torch.backends.mkldnn.flags(enabled=False):
         return torch.lstm(*args, **options)
 
 
 def copied(function):
-    """A function in place, called with copies of the tensors that it writes: its first argument, which is its result."""
+    """Returns an in-place function as one that writes copies: it copies its first argument, calls the function and returns the copy."""
     def call(first, *rest, **options):
         first = [t.clone() for t in first] if isinstance(first, list) else first.clone()
-        if first or not isinstance(first, list):  # PyTorch refuses lists of nothing
+        if first or not isinstance(first, list):  # PyTorch refuses empty lists
             function(first, *rest, **options)
         return first
     return call
 
 
 def adjoint(function, size):
-    """The transpose of a linear function of images of that size, by autograd."""
+    """Returns the transpose of a linear function of images of that size, computed by autograd."""
     def call(grad, *rest):
         x = torch.zeros(*grad.shape[:-len(size)], *size, dtype=floating_only(grad).dtype, requires_grad=True)
         return torch.autograd.grad(function(x, *rest), x, grad, create_graph=True)[0]
@@ -96,7 +96,7 @@ def nll_loss_forward(self, target, weight, reduction, ignore_index):
     return F.nll_loss(self, target, weight, reduction=reduction, ignore_index=ignore_index), weights[target != ignore_index].sum().double()
 
 
-# Where PyTorch's function has neither the operator's name nor its name in Python.
+# Operators for which PyTorch's function has neither the operator's name nor its name in Python.
 F = torch.nn.functional
 FOREACH = {operator.name: getattr(torch, names(operator)[0]) for operator in OPERATORS.values() if operator.file == "schema/foreach.toml"}
 NAMES = {
@@ -161,7 +161,7 @@ NAMES = {
 }
 
 
-# Public here, and compared with PyTorch elsewhere.
+# Public operators that are compared with PyTorch in other tests.
 OWN = {
     **{operator.name: "steps of optimizers: test_torch_optim.py and package/test_optim_steps.py" for operator in OPERATORS.values() if operator.file == "schema/optim.toml"},
     "attention": "as scaled_dot_product_attention, with and without dropout",
@@ -177,36 +177,37 @@ OWN = {
     **{name: "as upsample_, of which each is a case" for name in ("resample", "resample_backward")},
 }
 
-# Refused here on purpose, although PyTorch answers.
+# Calls that Gradus refuses on purpose although PyTorch computes them.
 REFUSED = {("clamp_tensor", "bool"): "PyTorch clamps bools by one tensor, not by two and not by numbers",
            **{("affine_grid_generator", d): "points of a grid are no integers" for d in ("uint8", "int8", "int16", "int32", "int64")},
            **{(n, d): "PyTorch asks for no order of a single element" for n in ("kthvalue", "cummax", "cummin") for d in ("complex32", "complex64", "complex128")}}
 
 
-# Their vectors are known up to a sign or a phase: package/test_spectral.py compares what does not depend on it.
+# Vectors that are determined up to a sign or a phase: package/test_spectral.py compares what does not depend on it.
 UP_TO_SIGNS = {"linalg_eigh", "linalg_svd", "svd"}
 
-# PyTorch gives NaN, since its coefficients are not those of 16 bits.
+# PyTorch's result is NaN, because its coefficients exceed the range of 16-bit floats.
 NOT_A_NUMBER = {(name, dtype) for name in ("matrix_exp", "linalg_matrix_exp") for dtype in ("float16", "bfloat16")}
 
 
-# Computed here on purpose, although PyTorch refuses.
+# SUPERSETS lists calls that Gradus computes on purpose although PyTorch refuses them.
 HOMES = {"linalg": torch.linalg, "special": torch.special, "fft": torch.fft, "windows": torch.signal.windows}
 SUPERSETS = tomllib.loads((g.ROOT / "test/data/supersets.toml").read_text())
 
 
 def is_superset(kind, operator, what):
-    """True if the operator is listed with the dtype of a call, or as one that PyTorch refuses for transposed arguments; `what` ends with either."""
+    """True if the operator is listed with the dtype of the call or with "transposed"; `what` ends with one of them."""
     return bool(set(SUPERSETS[kind].get(operator.name, "").split()) & set(what.split()[-2:]))
 
 
-# Derivatives that PyTorch has to float32 only: constants are rounded, the series of trigamma is short. Results likewise: Ai, J and Y err by 1e-7.
+# Derivatives that PyTorch computes with float32 precision only, because of rounded constants or a short series. Some of its results, too, have
+# errors of 1e-7.
 ROUGH_RESULTS = {"special_airy_ai", "special_bessel_j0", "special_bessel_j1", "special_bessel_y0", "special_bessel_y1"}
 ROUGH = {"digamma", "hardsigmoid", "polygamma", "lstm", "lstm_packed", "gru", "gru_packed"}
 
 
 def oracle(operator):
-    """PyTorch's function for the operator. What PyTorch has under no name stands in NAMES."""
+    """Returns PyTorch's function for the operator; NAMES has those with other names."""
     if operator.name in NAMES:
         return NAMES[operator.name]
     places = (F, torch, torch.Tensor) if operator.file == "schema/loss.toml" or "nn" in homes(operator) else (torch, F, torch.Tensor)
@@ -216,7 +217,7 @@ def oracle(operator):
 
 
 def to_gradus(t):
-    """The same values and strides."""
+    """Returns a Gradus tensor with the same values and strides."""
     flat = t.detach()
     dtype = str(t.dtype).split(".")[1]
     contiguous = flat.clone(memory_format=torch.contiguous_format)
@@ -230,7 +231,7 @@ def to_gradus(t):
 
 
 def make(call, dtype, seed, transposed):
-    """A torch tensor for T(…), I(…) or B(…)."""
+    """Returns the torch tensor that T(…), I(…) or B(…) describes."""
     generator = torch.Generator().manual_seed(seed)
     shape = [ast.literal_eval(a) for a in call.args]
     bounds = {k.arg: ast.literal_eval(k.value) for k in call.keywords}
@@ -256,7 +257,7 @@ def make(call, dtype, seed, transposed):
 
 
 def arguments(operator, text, dtype, transposed):
-    """{name: torch or Python value} of one sample."""
+    """Returns {name: torch or Python value} for one sample."""
     make.domain = operator.test.get("domain", [-2, 2])
     call = ast.parse(f"f({text.removeprefix('~')})", mode="eval").body
     nodes = dict(zip((a.name for a in operator.args), call.args)) | {k.arg: k.value for k in call.keywords}
@@ -272,7 +273,7 @@ def arguments(operator, text, dtype, transposed):
 
 
 def torch_call(operator, function, values):
-    """Calls PyTorch: tensors and required arguments by position, the rest by keyword."""
+    """Calls PyTorch's function with tensors and required arguments by position and the others by keyword."""
     values = dict(values)
     for a in operator.args:
         if a.kind == "dtype" and values.get(a.name):
@@ -344,13 +345,13 @@ def check_operator(operator, function, values, dtype, what):
         got = g.call(operator.name, mine, form)
     except g.GradusError as error:
         empty = any(t.numel() == 0 for t in tensors_of(values)) or isinstance(wanted, list) and all(t.numel() == 0 for t in tensors_of({"": wanted}))
-        nothing_computed = "not implemented" in str(error) and empty  # PyTorch looks at no dtype then
+        nothing_computed = "not implemented" in str(error) and empty  # without elements PyTorch does not check the dtype
         refused = (operator.name, dtype) in REFUSED and ("not implemented" in str(error) or "expected scalar type" in str(error))
         if not isinstance(wanted, Exception) and not nothing_computed and not refused:
             raise AssertionError(f"{what}: {error.class_name}: {error}") from None
         return
     if isinstance(wanted, Exception):
-        # PyTorch has few kernels for complex32: test_matrix compares the results of the others with those in complex128.
+        # PyTorch has few kernels for complex32. For the others test_matrix compares the results with those in complex128.
         assert dtype == "complex32" or is_superset("values", operator, what), f"{what}: PyTorch refuses, and test/data/supersets.toml does not list it: {wanted}"
         return
     assert len(got) == len(wanted), what
@@ -371,7 +372,7 @@ def is_differentiable(t):
 
 def check_gradients(operator, function, values, wanted, dtype, what):
     if operator.grads == {} or ("complex" in dtype and "dtype='float" in what):
-        return  # PyTorch's cumprod differentiates through the complex input that dtype= has cast to real
+        return  # PyTorch's cumprod differentiates through a complex input that dtype= has cast to a real one
     leaves, named = [], {}
     for name, v in values.items():
         if isinstance(v, list) and v and isinstance(v[0], torch.Tensor):
@@ -418,7 +419,7 @@ def check_gradients(operator, function, values, wanted, dtype, what):
         elif not grads[i]:
             assert not wanted_grad.abs().sum(), f"{what}: gradient {i} is absent"
         else:
-            wanted_grad = wanted_grad + 0  # some of PyTorch's zeros have no memory
+            wanted_grad = wanted_grad + 0  # some zeros of PyTorch are tensors without memory (ZeroTensor); adding 0 makes them ordinary ones
             compare(g.c.c_void_p(grads[i]), wanted_grad, "float32" if operator.name in ROUGH else dtype, f"{what} gradient {i}")
 
 
@@ -433,7 +434,8 @@ def test_supersets_are_what_pytorch_refuses(name, dtype):
     raise AssertionError(f"PyTorch computes {name} of {dtype}: test/data/supersets.toml need not list it")
 
 
-# Calls of half types with numbers: name in the library, PyTorch's call. Products, quotients and lerp take the number as it is, in float32; the others in the half type.
+# Calls of half types with numbers: name in the library, PyTorch's call. Products, quotients and lerp take the number as it is, in float32; the
+# others in the half type.
 HALF_CALLS = {
     **{f"{name} by {number!r}": (name, lambda x, y, name=name, number=number: {"self": x, "other": number},
                                  lambda x, y, name=name, number=number: getattr(torch, name)(x, number))
@@ -461,8 +463,8 @@ def zero_dimensional(dtype):
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
 @pytest.mark.parametrize("name", HALF_CALLS)
 def test_half_types_and_numbers(name, dtype):
-    """Bit by bit, for as many elements as PyTorch's vectorised loops take: its others round products. Logarithms, and sums that PyTorch rounds once with their
-    product, may differ in the last bit of a few elements that lie between two numbers of the half type."""
+    """Half-type results are compared bit by bit, with as many elements as PyTorch's vectorized loops take; its scalar loops round products.
+    Logarithms, and sums that PyTorch rounds once together with a product, may differ in the last bit of a few elements."""
     operator, arguments_of, call = HALF_CALLS[name]
     x, y = torch.linspace(-3, 3, 1024).to(getattr(torch, dtype)), torch.linspace(0.5, 7.5, 1024).to(getattr(torch, dtype))
     wanted = call(x, y)

@@ -1,4 +1,4 @@
-"""Optimizer steps against PyTorch's loops over single tensors: 50 steps from the same start with the same gradients."""
+"""Optimizer steps compared with PyTorch's single-tensor implementations: 50 steps from the same start with the same gradients."""
 import numpy
 import pytest
 
@@ -6,7 +6,7 @@ import binding as g
 from oracle import torch
 
 STEPS, SIZES = 50, [(7, 5), (1003,), (), (0, 3), (40000,)]
-FUSED = g.lib.grd_isa().decode() not in ("portable", "x86-64-v2")  # below, a product that is added is rounded twice
+FUSED = g.lib.grd_isa().decode() not in ("portable", "x86-64-v2")  # lower levels have no FMA, so a product is rounded before it is added
 
 
 def to_gradus(t):
@@ -14,7 +14,7 @@ def to_gradus(t):
 
 
 def train(optimizer, step, options, dtype, names, numbers):
-    """(PyTorch's parameters, ours) after STEPS steps; `step` is called with ours, the gradients, the state and the count."""
+    """Returns (PyTorch's parameters, ours) after STEPS steps. `step` is called with our parameters, the gradients, the state and the step count."""
     generator = torch.Generator().manual_seed(1)
     parameters = [torch.randn(s, generator=generator, dtype=dtype) for s in SIZES]
     ours = [to_gradus(p) for p in parameters]
@@ -44,7 +44,7 @@ def check(parameters, ours, ulps):
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64], ids=str)
 @pytest.mark.parametrize("options", SGD, ids=str)
 def test_sgd(options, dtype):
-    """Bit for bit."""
+    """The parameters of SGD are the same bit for bit."""
     full = {"momentum": 0, "dampening": 0, "weight_decay": 0, "nesterov": False, "maximize": False, **options}
     with g.scope():
         parameters, ours = train(torch.optim.SGD, "sgd_step", {"lr": 0.07, **options}, dtype, ["momentum_buffers"] if full["momentum"] else [],
@@ -55,7 +55,7 @@ def test_sgd(options, dtype):
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64], ids=str)
 @pytest.mark.parametrize("options", ADAM, ids=str)
 def test_adam(options, dtype):
-    """PyTorch's square root is off by one in the last bit here and there; ours is the nearest number."""
+    """PyTorch's square root is sometimes wrong in the last bit; ours is correctly rounded."""
     options = dict(options)
     decoupled = options.pop("decoupled", False)
     beta1, beta2 = options.get("betas", (0.9, 0.999))

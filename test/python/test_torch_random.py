@@ -1,4 +1,4 @@
-"""Random sequences of random calls against PyTorch, bit for bit: results and states."""
+"""Sequences of random calls compared with PyTorch bit for bit: results and states of the generator."""
 import random
 
 import pytest
@@ -7,7 +7,7 @@ import binding as g
 from random_calls import Gradus, Torch, run
 from oracle import torch
 
-pytestmark = pytest.mark.filterwarnings("ignore:.*out of bounds")  # integers that a floating dtype rounds
+pytestmark = pytest.mark.filterwarnings("ignore:.*out of bounds")  # about integers that a floating dtype rounds
 FLOATING = ["float16", "bfloat16", "float32", "float64"]
 COMPLEX = ["complex32", "complex64", "complex128"]
 INTEGERS = ["bool", "uint8", "int8", "int16", "int32", "int64"]
@@ -76,14 +76,14 @@ def random_call(r, kind):
         a["layout"] = layout(r, a["size"])
         a["num_samples"] = r.choice([1, r.randint(1, n), r.randint(1, 2 * n if a["replacement"] else n)])
     if kind in ("rand_like", "randn_like", "dropout"):
-        a.pop("generator", None)  # those of PyTorch take none
+        a.pop("generator", None)  # PyTorch's functions for these take no generator
     if kind in ("rand", "randn", "randint"):
         a.pop("layout")
     return [kind.split()[0], a]
 
 
 def random_sequence(seed):
-    """Twelve calls, between some of which the state is kept and put back."""
+    """Returns a sequence of twelve calls; the state is saved and restored between some of them."""
     r = random.Random(seed)
     calls = [random_call(r, r.choice(KINDS)) for _ in range(12)]
     calls.insert(r.randint(6, 12), ["restore", {}])
@@ -113,7 +113,7 @@ def test_every_kind(kind):
 
 
 def test_states_travel():
-    """A state of PyTorch's goes on in Gradus and the other way round, in the middle of a pair of normal numbers."""
+    """A state of PyTorch's generator can be restored in Gradus and vice versa, also between the two numbers of a normal pair."""
     ours, theirs = Gradus(), Torch()
     first, then = ["randn", {"size": [3], "dtype": "float32"}], ["randn", {"size": [9], "dtype": "float32"}]
     with g.scope():
@@ -127,7 +127,7 @@ def test_states_travel():
 
 
 def test_overloads_draw_the_same_numbers():
-    """Means and deviations that are tensors, integers from 0, the sizes of another tensor."""
+    """Tests overloads: means and deviations that are tensors, integers from 0, and the sizes of another tensor."""
     mean, std = torch.linspace(-2, 3, 35).view(5, 7), torch.linspace(0, 2, 7)
     g.lib.grd_manual_seed(9)
     torch.manual_seed(9)

@@ -1,4 +1,4 @@
-"""What a user of Python gets: the wheel, its size, and what it does in an environment of its own."""
+"""The wheel that Python users install: its size, and what it does in a virtual environment of its own."""
 import json
 import os
 import shutil
@@ -10,8 +10,8 @@ import pytest
 
 from conftest import ROOT, needs_python_headers, run
 
-LIMIT = 6_000_000  # bytes, without BLAS, which is a package of its own
-OBJECTS = ROOT / "build/wheel-objects"  # beside those of the release build, which ccache knows by their relative paths, compiler and flags
+LIMIT = 6_000_000  # bytes, without BLAS, which is a separate package
+OBJECTS = ROOT / "build/wheel-objects"  # next to the objects of the release build: ccache identifies them by relative paths, compiler and flags
 
 
 @pytest.fixture(scope="module")
@@ -27,7 +27,7 @@ def wheel(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def python(wheel, tmp_path_factory):
-    """The interpreter of an environment that has the wheel and what it depends on, and nothing else."""
+    """Returns the Python interpreter of a virtual environment with the wheel and its dependencies only."""
     folder = tmp_path_factory.mktemp("environment")
     subprocess.run([sys.executable, "-m", "venv", str(folder)], check=True)
     interpreter = folder / "bin" / "python"
@@ -46,7 +46,7 @@ def test_the_wheel_is_small_and_holds_every_file_once(wheel):
     assert wheel.stat().st_size <= LIMIT
     with zipfile.ZipFile(wheel) as archive:
         names = archive.namelist()
-    assert sum(".so" in name for name in names) == 2  # the library and the extension
+    assert sum(".so" in name for name in names) == 2  # the library and the extension module
     for name in ("gradus/py.typed", "gradus/_C/__init__.pyi", "gradus/_C/nn.pyi", "gradus/include/gradus/gradus.h"):
         assert name in names
 

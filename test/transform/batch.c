@@ -1,6 +1,6 @@
-/* The operator matrix under a batch: every operator of the schema, from the samples of its entry, with each choice of its tensors batched, along the first and the last
- * dimension, against a loop over the elements of the batch; in place too, and with the gradients of float64.
- * `test_batch tanh` runs one operator. */
+/* The operator matrix under vmap: every operator of the schema runs on the samples of its entry with each choice of its tensors batched, along the
+ * first and along the last dimension. The results are compared with a loop over the elements of the batch, also for in-place forms and for the
+ * gradients of float64. `test_batch tanh` runs one operator. */
 #include "call.h"
 #include "dispatch/op.h"
 
@@ -8,8 +8,8 @@ enum { BATCH = 3 };
 
 /* One way to batch the tensors of a sample. */
 struct choice {
-    unsigned batched; /* bit i: tensor i, counted through the arguments and their lists */
-    bool last;        /* the batch is the last dimension */
+    unsigned batched; /* bit i is set if tensor i is batched; tensors in lists are counted one by one */
+    bool last;        /* the batch dimension is the last one, not the first */
 };
 
 static const struct test_case *current;
@@ -24,7 +24,7 @@ static const char *describe(const struct choice *choice, grd_dtype dtype)
 
 /* ---- Elements of the batch ------------------------------------------------------------------------------------------------- */
 
-/* Other values of the same kind, as valid as those of `t`. */
+/* Returns element b of the batch: a tensor like `t` with other values, which are valid wherever those of `t` are. */
 static grd_tensor *element(grd_tensor *t, int b)
 {
     grd_tensor *flat = grd_reshape(t, grd_dims(-1));
@@ -41,7 +41,7 @@ static grd_tensor *stacked(grd_tensor *t, bool last)
     return grd_stack(grd_tensors_from(elements, BATCH), .dim = last ? -1 : 0);
 }
 
-/* Calls `change` for each tensor of a call, in order. */
+/* Returns the tensor that takes the place of tensor i of a call. */
 typedef grd_tensor *changer(grd_tensor *t, int i, void *context);
 
 static int change_tensors(struct call *call, changer *change, void *context)
@@ -70,7 +70,7 @@ static grd_tensor *same(grd_tensor *t, int i, void *context)
 
 struct sources {
     const struct choice *choice;
-    grd_tensor *tensors[MAX_TENSORS]; /* stacked where batched */
+    grd_tensor *tensors[MAX_TENSORS]; /* the tensors of the call; batched ones have the batch dimension */
     const struct call *gradients;     /* the call whose differentiable tensors require gradients, or NULL */
     int b;
 };
@@ -87,7 +87,7 @@ static grd_tensor *stack_source(grd_tensor *t, int i, void *context)
     return source;
 }
 
-/* A tensor of its own where it can be: as_strided and others count from where the memory begins. */
+/* Returns element b of a batched tensor. It is copied if possible, because as_strided and similar operators count from the start of the storage. */
 static grd_tensor *take_element(grd_tensor *t, int i, void *context)
 {
     const struct sources *s = context;
@@ -97,7 +97,7 @@ static grd_tensor *take_element(grd_tensor *t, int i, void *context)
     return s->choice->last ? grd_select(s->tensors[i], -1, s->b) : grd_clone(grd_select(s->tensors[i], 0, s->b));
 }
 
-/* True if the operator reads memory by numbers, so that the strides of an element matter. */
+/* True if the operator takes strides and a storage offset, so that the strides of an element matter. */
 static bool reads_strides(const grd_op *op)
 {
     for (int i = 0; i < grd_op_arg_count(op); i++)
@@ -136,7 +136,7 @@ static void check_close(grd_tensor *got, grd_tensor *wanted, const char *what, c
             fail_msg("%s: element %lld is %.17g, not %.17g, in %s", what, (long long)i, a[i], b[i], describe(choice, dtype));
 }
 
-/* ---- One call ------------------------------------------------------------------------------------------------------------------ */
+/* ---- Calls under a batch level ------------------------------------------------------------------------------------------------- */
 
 static bool run_batched(const struct call *base, struct sources *s, struct results *ret_results)
 {
@@ -150,7 +150,7 @@ static bool run_batched(const struct call *base, struct sources *s, struct resul
     return ok && grd_ok();
 }
 
-/* A scalar in which every element of the results counts otherwise. */
+/* Adds a weighted sum of t to `total`; each element has another weight. */
 static grd_tensor *weigh(grd_tensor *total, grd_tensor *t)
 {
     if (!is_differentiable(t) || !grd_requires_grad(t))
@@ -189,7 +189,7 @@ static void check_gradients(const struct sources *s, int ntensors, grd_tensor *g
     }
 }
 
-/* True if the pending error is the refusal that the sample expects, or that of writing a batch into a tensor that is none. */
+/* True if the pending error is the one that the sample expects, or the refusal to write a batch into a tensor without one in place. */
 static bool is_expected(const struct test_case *test)
 {
     const char *text = grd_error_message();
@@ -242,7 +242,7 @@ static void check_choice(const struct call *base, const struct choice *choice, c
         check_gradients(&s, ntensors, total, loop_total, setting->dtype);
 }
 
-/* A number for each element of a batch of tensors like `t`. */
+/* Returns a batch of gradients for `t`; all numbers differ. */
 static grd_tensor *directions(grd_tensor *t)
 {
     grd_tensor *all = grd_stack(grd_tensors(t, t, t)),
@@ -250,7 +250,7 @@ static grd_tensor *directions(grd_tensor *t)
     return grd_to(grd_reshape(numbers, grd_sizes(all)), .dtype = grd_tensor_dtype(t));
 }
 
-/* A graph recorded outside of the level, and a batch of gradients of its results, as jacobians are computed. */
+/* Checks a graph recorded outside of the level that gets a batch of output gradients, as Jacobians are computed. */
 static void check_batch_of_gradients(const struct call *base, const struct setting *setting)
 {
     static const struct choice none = {0};
@@ -297,7 +297,7 @@ static void check_batch_of_gradients(const struct call *base, const struct setti
         check_close(grads[i], grd_stack(grd_tensors_from(elements[i], BATCH)), "a batch of gradients", &none, setting->dtype);
 }
 
-/* In place against functional, where the first tensor is batched. */
+/* Checks the in-place form against the functional form, where the first tensor is batched. */
 static void check_in_place(const struct call *base, const struct choice *choice, const struct setting *setting)
 {
     struct sources s = {.choice = choice};
@@ -310,7 +310,7 @@ static void check_in_place(const struct call *base, const struct choice *choice,
     call = *base;
     assert_true(grd_batch_begin(BATCH, GRD_RANDOMNESS_ERROR));
     change_tensors(&call, wrap_source, &s);
-    if (!run(&call, &functional)) { /* refused, as check_choice has found */
+    if (!run(&call, &functional)) { /* the functional form is refused; check_choice has checked the error */
         grd_batch_end();
         grd_error_clear();
         return;
@@ -343,7 +343,7 @@ static void check_sample(const struct test_case *test, grd_dtype dtype, bool gra
     struct results results;
     current = test;
     make_call(&call, test, &setting);
-    if (!run(&call, &results)) { /* no kernel for the dtype */
+    if (!run(&call, &results)) { /* the operator has no kernel for the dtype */
         grd_error_clear();
         return;
     }
@@ -384,7 +384,7 @@ static void test_operator(void **state)
     }
 }
 
-/* At most one operator of forty refuses some batches, most of them because their lengths would differ between the elements. */
+/* True if at most one operator in forty refuses some batches. Most of them do because the sizes of results would differ between the elements. */
 static bool few_refuse(void)
 {
     int operators = 0, refusing = 0;

@@ -1,4 +1,5 @@
-/* Batch tensors: levels, what they refuse, random numbers, views and writes, gradients, printing, and what loops. Each operator's rule: batch.c. */
+/* Batch tensors (vmap): levels, what they refuse, random numbers, views and in-place writes, gradients, printing, and operators without a batching
+ * rule, which run in a loop. The rule of each operator is tested in batch.c. */
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -38,7 +39,7 @@ static int end(void **state)
     return close_scope(state);
 }
 
-/* A message that ends with the text: operators put their names before it. */
+/* Checks that the pending error's text ends with `text`; operators put their names before it. */
 static void expect_ending(grd_error_code code, const char *text)
 {
     const char *message = grd_error_message(), *found = strstr(message, text);
@@ -85,7 +86,7 @@ static void test_levels(void **state)
     grd_batch_end();
     grd_add(escaped, escaped);
     expect_error(GRD_ERROR_RUNTIME, "add: vmap: a batch tensor is used outside of the vmap that made it");
-    assert_true(grd_batch_begin(3, GRD_RANDOMNESS_ERROR)); /* another level */
+    assert_true(grd_batch_begin(3, GRD_RANDOMNESS_ERROR)); /* `escaped` belongs to a level that has ended, not to this one */
     grd_neg(escaped);
     expect_error(GRD_ERROR_RUNTIME, "neg: vmap: a batch tensor is used outside of the vmap that made it");
     grd_batch_end();
@@ -134,7 +135,7 @@ static void test_a_level_is_its_thread_s(void **state)
     assert_int_equal(grd_batch_size(), 3);
 }
 
-/* ---- What is refused ---------------------------------------------------------------------------------------------------------------- */
+/* ---- Refused calls ------------------------------------------------------------------------------------------------------------------ */
 
 static void test_elements_cannot_be_read(void **state)
 {
@@ -161,7 +162,7 @@ static void test_elements_cannot_be_read(void **state)
     expect_error(GRD_ERROR_RUNTIME, no_data);
     grd_equal(b, b);
     expect_error(GRD_ERROR_RUNTIME, no_item);
-    const grd_key_guard guard = grd_key_guard_set(0, 1u << GRD_KEY_BATCH); /* without effect */
+    const grd_key_guard guard = grd_key_guard_set(0, 1u << GRD_KEY_BATCH); /* this key cannot be excluded: no effect */
     assert_true(grd_is_batched(grd_neg(b)));
     grd_key_guard_restore(guard);
 }
@@ -203,7 +204,7 @@ static void test_writing(void **state)
     grd_add_out(plain, b, b);
     expect_error(GRD_ERROR_RUNTIME,
                  "add: Batching rule not implemented for aten::add.out; the fallback path doesn't work on out= or view ops.");
-    /* Writes go through views to what was batched. */
+    /* A write to a view of a batch changes the tensor that was batched. */
     grd_tensor *view = grd_select(grd_batch(all, 0), 0, 1);
     const int64_t version = grd_tensor_version(all);
     assert_true(grd_is_failed(grd_add_(view, plain)));
@@ -257,7 +258,7 @@ static void test_random_numbers_are_refused(void **state)
     assert_true(grd_is_batched(grd_dropout(grd_batch(iota(grd_dims(3, 2)), 0), .training = false)));
 }
 
-/* True if all elements of a batch are the same. */
+/* True if all elements of a batch are equal. */
 static bool all_same(grd_tensor *b)
 {
     grd_tensor *t = grd_unbatch(b, 0);
@@ -322,7 +323,7 @@ static void test_gradients_of_each_element(void **state)
     grd_tensor *w = grd_batch_expand(iota(grd_dims(2))), *grad;
     grd_tensor *leaf = grd_set_requires_grad(grd_batch_physical(w), true), *x = grd_batch(iota(grd_dims(3, 2)), 0);
     assert_true(grd_requires_grad(leaf));
-    w = grd_batch(leaf, 0); /* seen as one that requires a gradient */
+    w = grd_batch(leaf, 0); /* a batch of a leaf requires a gradient, as the leaf does */
     assert_true(grd_requires_grad(w));
     grd_tensor *loss = grd_sum(grd_mul(grd_mul(w, w), x));
     assert_true(grd_requires_grad(loss));
@@ -341,14 +342,14 @@ static void test_a_batch_of_gradients(void **state)
     assert_true(grd_grad(grd_tensors(y), grd_tensors(x), &options, &grad));
     assert_true(grd_is_batched(grad));
     grd_tensor *all = grd_unbatch(grad, 0);
-    grd_backward_all(grd_tensors(y), &options); /* into a .grad that is none of a batch */
+    grd_backward_all(grd_tensors(y), &options); /* the gradient is a batch, but the leaf and its .grad are not */
     assert_false(grd_ok());
     grd_error_clear();
     grd_batch_end();
     assert_true(grd_equal(all, grd_from_data((const double[]){0, 0, 0, 3, 0, 0}, grd_dims(3, 2), GRD_FLOAT64)));
 }
 
-/* The gradient of the later branch comes first, is nobody else's, and is no batch tensor: it cannot take the other one in place. */
+/* The gradient of the later branch arrives first. It has one owner but is no batch tensor, so a batch of gradients cannot be added to it in place. */
 static void test_a_gradient_meets_a_batch_of_them(void **state)
 {
     (void)state;
@@ -383,7 +384,7 @@ static void test_history_is_below(void **state)
     assert_false(grd_requires_grad(b));
 }
 
-/* ---- Loops ------------------------------------------------------------------------------------------------------------------------------------ */
+/* ---- Operators that run in a loop ------------------------------------------------------------------------------------------------------------- */
 
 static char warned[512];
 static int warnings;
@@ -421,7 +422,7 @@ static void test_an_operator_without_a_rule_loops(void **state)
     assert_true(grd_equal(all, grd_mul_scalar(iota(grd_dims(3, 2)), grd_int(2))));
 }
 
-/* The operators of the schema that loop; an addition wants a reason in its entry. */
+/* The operators of the schema without a batching rule. A new entry here needs a reason in the operator's schema entry. */
 static void test_what_loops(void **state)
 {
     static const char *const known[] = {"as_strided_scatter",

@@ -1,4 +1,5 @@
-/* A folder for the files of a test program, which names them without it: enter_folder and leave_folder around the tests. */
+/* Gives a test program a temporary working directory: enter_folder creates it and changes to it, leave_folder changes back and removes it.
+ * Tests therefore name their files by relative paths. */
 #ifndef GRD_TEST_FOLDER_H
 #define GRD_TEST_FOLDER_H
 
@@ -16,7 +17,7 @@ static inline int enter_folder(void **state)
     return getcwd(home, sizeof home) != NULL && mkdtemp(folder) != NULL ? chdir(folder) : -1;
 }
 
-/* Fails where a file is left. */
+/* Changes back to the former working directory and removes the temporary one. Fails if a test left a file in it. */
 static inline int leave_folder(void **state)
 {
     (void)state;

@@ -1,4 +1,5 @@
-/* For tests of kernels: the tables of every level this machine has, calls with any strides, and distances in ulps. */
+/* Tools for tests of kernels: the kernel tables of every instruction-set level that this machine has, calls with arbitrary strides, and errors
+ * measured in ulps. */
 #ifndef GRD_TEST_KERNEL_LEVELS_H
 #define GRD_TEST_KERNEL_LEVELS_H
 
@@ -17,7 +18,7 @@ extern const struct grd_kernel_table grd_kernel_table_portable;
 extern const struct grd_kernel_table grd_kernel_table_v2, grd_kernel_table_v3, grd_kernel_table_v4;
 #endif
 
-/* The table of a level, NULL where the machine or GRADUS_ISA stops below it. */
+/* Returns the kernel table of a level, or NULL if the machine or GRADUS_ISA does not allow that level. */
 static inline const struct grd_kernel_table *table_of_level(int level)
 {
 #if defined(__x86_64__)
@@ -38,7 +39,7 @@ static inline uint64_t random_bits(void)
     return state;
 }
 
-/* A number of the dtype, written to `out`: of moderate size mostly, now and then any bits. */
+/* Writes a random element of the dtype to `out`: mostly a number of moderate size, sometimes arbitrary bits. */
 static inline void random_element(grd_dtype dtype, char *out)
 {
     const uint64_t bits = random_bits();
@@ -60,7 +61,8 @@ static inline void random_element(grd_dtype dtype, char *out)
         *out = (char)(bits >> 20 & 1);
     else
         memcpy(out, &bits, (size_t)grd_dtype_size(dtype));
-    /* There is one NaN: of two that meet, either may be the result, as the compiler orders the operands. */
+    /* All NaNs of half types get the same bits. Where two NaNs meet, the compiler's operand order decides which one is returned, so different
+     * NaNs could not be compared. */
     const uint16_t half_bits = (uint16_t)bits, quiet = dtype == GRD_FLOAT16 ? 0x7e00 : 0x7fc0;
     if ((dtype == GRD_FLOAT16 && (half_bits & 0x7fff) > 0x7c00) || (dtype == GRD_BFLOAT16 && (half_bits & 0x7fff) > 0x7f80))
         memcpy(out, &quiet, sizeof quiet);
@@ -73,8 +75,8 @@ static inline float float_of_bits(uint32_t bits)
     return x;
 }
 
-/* |y - exact| in units of the last place of a format with `digits` bits and smallest exponent `least`; 0 for the same NaN or infinity,
- * infinity where only one of them is one or the sign of a zero differs. */
+/* Returns |y - exact| in ulps of a format with `digits` bits of significand and smallest exponent `least`. Returns 0 for two NaNs or equal
+ * infinities, and infinity if only one of the two is NaN or infinite, or if the signs of two zeros differ. */
 static inline double distance(double y, long double exact, double rounded, int digits, int least)
 {
     if (isnan(y) || isnan(rounded))
@@ -90,14 +92,14 @@ static inline double distance(double y, long double exact, double rounded, int d
     return (double)(fabsl(y - exact) * ldexpl(1, digits - exponent));
 }
 
-/* How a kernel of the unary, binary or ternary rows is called for a half type that has none of its own. */
+/* Returns the call of a unary, binary or ternary kernel for a half type without a kernel of its own: the float32 kernel with conversions. */
 static inline struct grd_map converted_map(const struct grd_map_kernel *const *rows, grd_dtype half, int kernel, const void *params)
 {
     const struct grd_map_kernel *wide = &rows[grd_computed_dtype(half)][kernel];
     return (struct grd_map){.kernel = wide, .params = wide->light ? NULL : params, .half = half};
 }
 
-/* How a kernel of the unary, binary or ternary rows is called for a dtype. A light one has no numbers. */
+/* Returns the call of a unary, binary or ternary kernel for a dtype. Kernels marked `light` take no parameters. */
 static inline struct grd_map map_of(const struct grd_map_kernel *const *rows, grd_dtype dtype, int kernel, const void *params)
 {
     if (grd_is_half(dtype) && (rows[dtype] == NULL || rows[dtype][kernel].block == NULL))
@@ -105,14 +107,14 @@ static inline struct grd_map map_of(const struct grd_map_kernel *const *rows, gr
     return (struct grd_map){.kernel = &rows[dtype][kernel], .params = rows[dtype][kernel].light ? NULL : params, .half = GRD_DTYPE_NONE};
 }
 
-/* Calls an elementwise kernel on operands with strides. The numbers are for those that have any. */
+/* Calls an elementwise kernel on operands with strides. Kernels marked `light` ignore `params`. */
 static inline void call_map(const struct grd_map_kernel *kernel, int64_t n, char *const *data, const int64_t *strides, const void *params)
 {
     grd_map(n, data, strides, &(struct grd_map){.kernel = kernel, .params = kernel->light ? NULL : params, .half = GRD_DTYPE_NONE});
 }
 
-/* True if the same operation gives the same bits for contiguous operands, in place, strided, backwards and broadcast, for all small n
- * and for some larger ones. `sizes`: bytes of the elements of the result and the inputs. */
+/* True if a kernel gives the same bits for contiguous operands, in place, strided, with negative strides and with broadcast inputs, for all
+ * small n and some larger ones. `dtypes` holds the dtypes of the result and of the inputs. */
 static inline bool same_on_every_path(grd_loop_kernel *kernel, int inputs, const grd_dtype *dtypes, const void *params)
 {
     enum { COUNT = 700, WIDEST = 16 };
@@ -130,7 +132,7 @@ static inline bool same_on_every_path(grd_loop_kernel *kernel, int inputs, const
     data[0] = expected;
     kernel(COUNT, data, strides, params);
 
-    /* Every length from the start gives the first elements. */
+    /* A call with a smaller n must give the first n elements of the full result. */
     data[0] = dense[0];
     for (int64_t n = 0; n < COUNT; n += n < 70 ? 1 : 89) {
         memset(dense[0], 0x5a, sizeof dense[0]);
@@ -138,7 +140,7 @@ static inline bool same_on_every_path(grd_loop_kernel *kernel, int inputs, const
         if (memcmp(dense[0], expected, (size_t)(n * result_size)) != 0 || dense[0][n * result_size] != 0x5a)
             return false;
     }
-    /* Strided results and inputs, each alone and together; every second one backwards. */
+    /* Every combination of strided operands; operands with an odd number get a negative stride. */
     for (int mask = 1; mask < 1 << (inputs + 1); mask++) {
         for (int k = 0; k <= inputs; k++) {
             const int64_t size = grd_dtype_size(dtypes[k]);
@@ -154,7 +156,7 @@ static inline bool same_on_every_path(grd_loop_kernel *kernel, int inputs, const
             if (memcmp(data[0] + i * strides[0], expected + i * result_size, (size_t)result_size) != 0)
                 return false;
     }
-    /* Inputs that are one number, alone, together, and beside strided ones. */
+    /* Every combination of inputs that are broadcast from one element, with the other inputs contiguous or strided. */
     for (int mask = 1; mask < 1 << (inputs + 1); mask++) {
         static char filled[4][COUNT * WIDEST];
         int64_t single_strides[4];
@@ -183,7 +185,7 @@ static inline bool same_on_every_path(grd_loop_kernel *kernel, int inputs, const
                 return false;
         }
     }
-    /* In place. */
+    /* The result is written over each input of the same dtype. */
     for (int k = 1; k <= inputs; k++) {
         if (dtypes[k] != dtypes[0])
             continue;
@@ -202,7 +204,7 @@ static inline bool same_on_every_path(grd_loop_kernel *kernel, int inputs, const
     return true;
 }
 
-/* The same for an elementwise kernel, and for each way of writing the result. */
+/* Checks an elementwise kernel with same_on_every_path, once for each kind of store instruction. */
 static inline bool map_is_same_on_every_path(const struct grd_map *map, int inputs, const grd_dtype *dtypes)
 {
     struct grd_map other = *map;

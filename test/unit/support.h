@@ -1,5 +1,5 @@
-/* What the unit tests share: cmocka with the headers it wants, a scope around each test, tensors to work on, errors by their text.
- * Tests of kernels alone use kernel_levels.h, the operator matrix has its own tools. */
+/* Shared by the unit tests: cmocka and the headers it needs, a scope around each test, tensors to work on, and checks of error texts.
+ * Tests of kernels use kernel_levels.h instead, and the operator matrix has its own tools in test/op. */
 #ifndef GRD_TEST_SUPPORT_H
 #define GRD_TEST_SUPPORT_H
 
@@ -7,7 +7,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
-/* cmocka needs the four above */
+/* cmocka needs the four headers above. */
 #include <cmocka.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -19,12 +19,12 @@
 #include "core/tensor.h"
 #include "gradus/gradus.h"
 
-/* ---- Around a test ----------------------------------------------------------------------------------------------------------- */
+/* ---- Setup, skipping and child processes ------------------------------------------------------------------------------------- */
 
-/* What the test makes is dropped behind it, and its random numbers are the same whichever tests ran before. */
+/* Runs a test in a scope of its own, so that its tensors are dropped, and seeds the generator, so that its numbers do not depend on other tests. */
 #define IN_SCOPE(test) cmocka_unit_test_setup_teardown(test, open_scope, close_scope)
 
-/* The reason is counted among those that the last lines of `make test` give. */
+/* Skips the running test. `make test` collects the reasons and prints them at its end. */
 static inline void skip_because(const char *reason)
 {
     print_message("skipped: %s\n", reason);
@@ -46,7 +46,7 @@ static inline int close_scope(void **state)
     return 0;
 }
 
-/* Ends a child process, with what it ran counted. */
+/* Ends a child process with _exit, after writing its coverage data in a coverage build. */
 static inline _Noreturn void end_child(int status)
 {
 #ifdef GRD_COVERAGE
@@ -55,7 +55,7 @@ static inline _Noreturn void end_child(int status)
     _exit(status);
 }
 
-/* Waits for a child process, which must end by itself; what it returned. */
+/* Waits for a child process and returns its exit status. The test fails if a signal ended the child. */
 static inline int status_of(pid_t child)
 {
     int status;
@@ -67,7 +67,7 @@ static inline int status_of(pid_t child)
 
 /* ---- Errors -------------------------------------------------------------------------------------------------------------------- */
 
-/* The pending error is this one; clears it. */
+/* Checks that the pending error has this code and exactly this text, and clears it. */
 static inline void expect_error(grd_error_code code, const char *text)
 {
     assert_string_equal(grd_error_message(), text);
@@ -77,7 +77,7 @@ static inline void expect_error(grd_error_code code, const char *text)
 
 /* ---- Tensors ------------------------------------------------------------------------------------------------------------------- */
 
-/* 0, 1, 2, ... as float64 in the given sizes. */
+/* Returns a float64 tensor of the given sizes with the elements 0, 1, 2, ... */
 static inline grd_tensor *iota(grd_dims sizes)
 {
     int64_t n = 1;
@@ -86,7 +86,7 @@ static inline grd_tensor *iota(grd_dims sizes)
     return grd_view(grd_arange(grd_int(n), .dtype = GRD_FLOAT64), sizes);
 }
 
-/* The element at a row-major position, read through the strides. */
+/* Returns the element at a position in row-major order, read through the strides. */
 static inline double element_at(const grd_tensor *t, int64_t position)
 {
     const char *data = t->data;

@@ -1,5 +1,5 @@
-/* What the allocator keeps of freed memory: how much, in which order it goes, and how it serves other sizes. Extents are taken and given
- * here without being written to, so that sizes cost nothing. */
+/* The allocator's cache of freed memory: how much it keeps, which extents it releases first, and how it serves requests of other sizes. The
+ * tests take and give back extents without writing to them, so large sizes need no physical memory. */
 #define _GNU_SOURCE /* barriers */
 #include <errno.h>
 #include <pthread.h>
@@ -16,10 +16,10 @@
 
 enum { MIB = 1 << 20 };
 
-/* ---- The system: the linker brings these calls here (CMakeLists.txt) ---------------------------------------------------------------- */
+/* ---- Wrappers of the system calls (see CMakeLists.txt) ------------------------------------------------------------------------------ */
 
 enum { MOST_LOGGED = 64 };
-static size_t returned[MOST_LOGGED]; /* sizes of what was unmapped, in order */
+static size_t returned[MOST_LOGGED]; /* sizes of the unmapped regions, in order */
 static int returns, maps;
 static bool is_logged, is_map_refused, is_unmap_refused;
 
@@ -62,7 +62,7 @@ static char *take(size_t size)
     return grd_extent_take(size, 1, &zero);
 }
 
-/* Nothing is kept, and nothing is known of what earlier tests had in use. */
+/* Empties the cache, and takes and gives extents until the allocator's record of earlier peak use has decayed. */
 static int empty_before(void **state)
 {
     (void)state;
@@ -74,7 +74,7 @@ static int empty_before(void **state)
     return 0;
 }
 
-/* ---- Order and amount ------------------------------------------------------------------------------------------------------------------ */
+/* ---- Order of release and size of the cache -------------------------------------------------------------------------------------------- */
 
 static void the_oldest_goes_first(void **state)
 {
@@ -99,7 +99,7 @@ static void the_oldest_goes_first(void **state)
     grd_extents_set_limit(INT64_MAX);
 }
 
-/* An extent that is used again becomes the newest when it is given back. */
+/* An extent that was taken from the cache and given back counts as the most recently used one. */
 static void use_makes_young(void **state)
 {
     (void)state;
@@ -124,7 +124,7 @@ static uint64_t random_below(uint64_t n)
     return x % n;
 }
 
-/* Whatever the sizes, what is held stays near what was in use at most. */
+/* For random sizes, the memory held never exceeds 5/4 of the peak use plus a constant. */
 static void what_is_held_follows_use(void **state)
 {
     (void)state;
@@ -153,7 +153,7 @@ static void what_is_held_follows_use(void **state)
             grd_extent_give(live[i], sizes[i]);
 }
 
-/* After much smaller use a great peak is forgotten. */
+/* After a long time of much smaller use, a large peak no longer raises the amount that is cached. */
 static void a_peak_is_forgotten(void **state)
 {
     (void)state;
@@ -182,15 +182,15 @@ static void a_cache_limit_holds(void **state)
     assert_int_equal(grd_extents_held(), before);
     grd_memory_set_cache_limit(-5);
     assert_true(grd_memory_get_stats().cache_limit < 0);
-    grd_memory_set_limit(grd_memory_get_stats().allocated + 4 * MIB); /* half of it may be kept */
+    grd_memory_set_limit(grd_memory_get_stats().allocated + 4 * MIB); /* the cache may hold half of the limit */
     grd_extent_give(take(16 * MIB), 16 * MIB);
     assert_int_equal(grd_extents_held(), before);
     grd_memory_set_limit(0);
 }
 
-/* ---- Other sizes ------------------------------------------------------------------------------------------------------------------------- */
+/* ---- Requests of other sizes ------------------------------------------------------------------------------------------------------------- */
 
-/* Large enough that a third more than it may not be held. */
+/* So large that LARGE + LARGE / 3 is more than the cache may keep, which is about 5/4 of the peak use plus 64 MiB. */
 static const size_t LARGE = (size_t)900 * MIB;
 
 static void skip_unless_kept(size_t size)
@@ -223,7 +223,7 @@ static void free_extents_are_cut_and_joined(void **state)
     grd_extent_give(whole, large);
 }
 
-/* Two pieces beside one in use do not join over it. */
+/* Two free pieces on both sides of a piece in use are not merged into one extent across it. */
 static void a_piece_in_use_is_not_joined(void **state)
 {
     (void)state;
@@ -287,14 +287,14 @@ static void slabs_without_blocks_in_use_go_back(void **state)
             grd_slab_give(class, blocks[i]);
         }
         grd_extents_trim();
-        assert_true(grd_extents_held() - before <= 256 * 1024); /* one slab stays, so that a block that comes and goes costs little */
+        assert_true(grd_extents_held() - before <= 256 * 1024); /* one slab is kept, so that allocating and freeing one block stays cheap */
         grd_slabs_trim();
         grd_extents_trim();
         assert_int_equal(grd_extents_held(), before);
     }
 }
 
-/* However often blocks of all sizes come, go and are trimmed, the statistics end where they were. */
+/* After any number of allocations, frees and trims of blocks of all sizes the statistics return to their first values. */
 static void statistics_stay_exact(void **state)
 {
     (void)state;
@@ -345,9 +345,9 @@ static void the_peak_of_what_is_held(void **state)
     assert_int_equal(grd_memory_get_stats().peak_held, before);
 }
 
-/* ---- Refused -------------------------------------------------------------------------------------------------------------------------------- */
+/* ---- System calls that fail ----------------------------------------------------------------------------------------------------------------- */
 
-/* What is kept goes before a refusal is believed, and a refusal counts nothing. */
+/* If mmap fails, the cache is released and mmap tried once more. A request that fails changes no statistics. */
 static void mapping_is_refused(void **state)
 {
     (void)state;
@@ -370,7 +370,7 @@ static void mapping_is_refused(void **state)
     assert_int_equal(grd_extents_held(), before);
 }
 
-/* The pages go, even where the addresses cannot. */
+/* If munmap fails, the pages are still released, although the address range stays mapped. */
 static void unmapping_is_refused(void **state)
 {
     (void)state;
@@ -391,7 +391,7 @@ static void unmapping_is_refused(void **state)
 enum { THREADS = 4 };
 static pthread_barrier_t barrier;
 
-/* Writes its number at both ends of extents and finds it there again. */
+/* Thread function: writes its number at both ends of extents and checks that no other thread has overwritten it. */
 static void *use_extents(void *number)
 {
     enum { LIVE = 6, STEPS = 1500 };

@@ -1,5 +1,5 @@
-/* The instruction-set level and what this process may use. The level is chosen when the library is loaded, so each setting is a new run
- * of this program, which then returns what it found. */
+/* The instruction-set level and the processors this process may use. The level is chosen when the library is loaded, so each setting is tested
+ * in a new process that runs this program and returns the answer as its exit status. */
 #define _GNU_SOURCE /* setenv */
 #include <stdlib.h>
 #include <string.h>
@@ -10,7 +10,7 @@
 
 static const char *program; /* this one, by its path */
 
-/* What main returns in a new process, asked for `what`, with a variable of the environment set, or unset for NULL. */
+/* Runs this program again, asked for `what`, with an environment variable set (or unset if `setting` is NULL), and returns its exit status. */
 static int answer_with(const char *what, const char *variable, const char *setting)
 {
     pid_t child = fork();

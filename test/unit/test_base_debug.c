@@ -1,4 +1,4 @@
-/* GRADUS_DEBUG: words become modes, others are reported. */
+/* GRADUS_DEBUG: known words turn debug modes on, unknown words are reported on standard error. */
 #define _GNU_SOURCE /* setenv, dup */
 #include <stdio.h>
 #include <stdlib.h>
@@ -8,7 +8,7 @@
 #include "base/debug.h"
 #include "support.h"
 
-/* The modes that `text` asks for; what was written to standard error goes to ret_report. */
+/* Returns the debug modes that `text` asks for. What is written to standard error goes to ret_report. */
 static uint32_t read_modes(const char *text, char *ret_report, size_t size)
 {
     const uint32_t before = grd_debug_modes;

@@ -1,4 +1,4 @@
-/* Errors: first one wins, context, transport between threads, text buffers. */
+/* Errors: the first one raised stays, context is added to it, it can be carried to another thread; and text buffers. */
 #include <pthread.h>
 #include <string.h>
 #include <wchar.h>
@@ -127,7 +127,7 @@ static void an_error_without_text_has_a_meaning(void **state)
 
 static void *raise_and_take(void *ret_state)
 {
-    struct grd_error_state none = grd_error_take(); /* before there is a place for a text */
+    struct grd_error_state none = grd_error_take(); /* taken before this thread has a buffer for an error text */
     if (none.code != GRD_ERROR_NONE || none.detail.message != NULL)
         return NULL;
     grd_raise(GRD_ERROR_IO, "on a thread");
@@ -158,7 +158,7 @@ static void text_grows(void **state)
     assert_int_equal(strlen(text.data), 290);
     assert_memory_equal(text.data, "0,1,2,", 6);
     assert_string_equal(text.data + 287, "99,");
-    grd_text_add(&text, "%1000d", 7); /* more than twice what there was */
+    grd_text_add(&text, "%1000d", 7); /* more than twice the present size */
     assert_int_equal(strlen(text.data), 1290);
     grd_text_add(&text, "%lc", (wint_t)0x20ac); /* no such character in the C locale */
     assert_int_equal(text.size, 1290);
@@ -197,7 +197,7 @@ static void int64_lists(void **state)
     assert_string_equal(grd_format_int64s(buffer, 11, values, 3), "[2, ...]");
     assert_string_equal(grd_format_int64s(buffer, 1, values, 0), "");
     assert_ptr_equal(grd_format_int64s(buffer, 0, values, 4), buffer);
-    /* Any size is safe, and from 6 on the cut is whole. */
+    /* No size may overflow the buffer, and from size 6 on a text that is cut still ends with the closing bracket. */
     for (size_t size = 1; size <= sizeof buffer; size++) {
         memset(buffer, 'x', sizeof buffer);
         grd_format_int64s(buffer, size, values, 4);

@@ -1,4 +1,4 @@
-/* Formats below float32, against a reference that decodes with ldexp and encodes by searching the nearest value. */
+/* Number formats smaller than float32, compared with a reference that decodes with ldexp and encodes by bisection for the nearest value. */
 #include <math.h>
 #include <stdbool.h>
 
@@ -11,7 +11,7 @@ struct format {
 };
 static const struct format float16 = {5, 10, true}, bfloat16 = {8, 7, true}, e4m3fn = {4, 3, false}, e5m2 = {5, 2, true};
 
-/* The value of the pattern v, without sign; beyond the largest it goes on as if there were no special values. */
+/* Returns the value of the unsigned bit pattern v. Patterns above the largest finite one are decoded as if they were finite numbers. */
 static double value_of(struct format f, uint32_t v)
 {
     int bias = (1 << (f.exponent - 1)) - 1;
@@ -22,7 +22,7 @@ static double value_of(struct format f, uint32_t v)
     return ldexp(fraction + (1u << f.mantissa), exponent - bias - f.mantissa);
 }
 
-/* The first pattern that is not a finite number. */
+/* Returns the smallest bit pattern that is not a finite number. */
 static uint32_t first_special(struct format f)
 {
     uint32_t top = (1u << (f.exponent + f.mantissa)) - 1;
@@ -36,7 +36,7 @@ static double decoded(struct format f, uint32_t v)
     return rest == v ? x : -x;
 }
 
-/* Nearest, ties to even, by bisection; `nan` for NaN. */
+/* Returns x rounded to the nearest value of the format, ties to even, found by bisection. `nan` is the pattern for NaN. */
 static uint32_t encoded(struct format f, float x, uint32_t nan)
 {
     uint32_t sign = signbit(x) ? 1u << (f.exponent + f.mantissa) : 0;
@@ -89,7 +89,7 @@ static void check_encoding(float x)
     same_pattern(grd_to_float8_e5m2(x), encoded(e5m2, x, 0x7f), x);
 }
 
-/* Every value of every format, the points halfway between two, and the floats next to all these. */
+/* Encodes every value of every format, every midpoint between two neighbours, and the floats next to each of these. */
 static void values_and_ties_encode(void **state)
 {
     (void)state;

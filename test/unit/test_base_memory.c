@@ -1,4 +1,4 @@
-/* The allocator: alignment, contents, counters, limit, ordered failures, threads, fork. */
+/* The allocator: alignment, contents of blocks, statistics, the memory limit, failures on request, threads and fork. */
 #define _GNU_SOURCE /* barriers */
 #include <pthread.h>
 #include <stdlib.h>
@@ -70,7 +70,7 @@ static void zeroed_blocks_are_zero(void **state)
             grd_free(block, sizes[i]);
         }
     }
-    grd_memory_trim(); /* the system's blocks are zero already */
+    grd_memory_trim(); /* memory that comes from the system is zero already, so it need not be cleared */
     unsigned char *fresh = grd_alloc_zeroed(5 << 20);
     assert_true(fresh[0] == 0 && fresh[(5 << 20) - 1] == 0);
     grd_free(fresh, 5 << 20);
@@ -162,7 +162,7 @@ static void the_limit_holds(void **state)
     block = grd_alloc(9984);
     assert_non_null(block);
     grd_free(block, 9984);
-    grd_memory_set_limit(base + 8192); /* which may be reached */
+    grd_memory_set_limit(base + 8192); /* an allocation may reach the limit exactly */
     block = grd_alloc(8192);
     assert_non_null(block);
     assert_int_equal(grd_memory_get_stats().allocated, base + 8192);
@@ -174,7 +174,7 @@ static void the_limit_holds(void **state)
     grd_memory_set_limit(0);
     assert_null(grd_alloc(SIZE_MAX / 2));
     grd_error_clear();
-    assert_null(grd_alloc((size_t)1 << 47)); /* more than an address space holds */
+    assert_null(grd_alloc((size_t)1 << 47)); /* more than the address space of a process */
     assert_int_equal(grd_error_get(), GRD_ERROR_MEMORY);
 }
 
@@ -188,7 +188,7 @@ static void *free_and_wait(void *block)
     return NULL;
 }
 
-/* A thread keeps some of what it frees to itself: it counts all the same. */
+/* Blocks in another thread's free list count as freed, so the limit allows a new allocation of their size. */
 static void the_limit_knows_what_others_freed(void **state)
 {
     (void)state;
@@ -239,14 +239,14 @@ static void trimming_gives_back(void **state)
     grd_free(grd_alloc(10 << 20), 10 << 20);
     grd_free(grd_alloc(20000), 20000);
     grd_memory_trim();
-    /* Slabs that hold a block in use stay: at most one for each class here. */
+    /* A slab with a block in use cannot be released: here that is at most one slab per size class. */
     assert_true(grd_memory_get_stats().cached < 18 * 65536);
     void *again = grd_alloc(512);
     assert_non_null(again);
     grd_free(again, 512);
 }
 
-/* Blocks travel around a ring of threads, which frees what others allocated. */
+/* Threads pass their blocks around in a ring, so that each thread frees blocks that another one allocated. */
 enum { THREADS = 4, TRAVELLERS = 300, ROUNDS = 20 };
 static void *ring[THREADS][TRAVELLERS];
 static pthread_barrier_t barrier;
@@ -317,7 +317,7 @@ static void a_thread_that_ends_leaves_its_blocks(void **state)
         assert_int_equal(pthread_create(&thread, NULL, hoard, NULL), 0);
         pthread_join(thread, NULL);
     }
-    assert_true(grd_memory_get_stats().cached < 20 << 20); /* the second thread used what the first had left */
+    assert_true(grd_memory_get_stats().cached < 20 << 20); /* the second thread reused the slabs of the first */
     grd_memory_trim();
     assert_true(grd_memory_get_stats().cached < 18 * 65536);
 }

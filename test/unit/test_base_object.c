@@ -72,7 +72,7 @@ static void scopes_drop_what_they_own(void **state)
     assert_int_equal(atomic_load(&alive), 1001);
     grd_scope_close(inner);
     assert_int_equal(atomic_load(&alive), 1);
-    /* Closing the outer one closes what is open inside; closing that later is an error. */
+    /* Closing an outer scope closes the inner one that is still open; closing the inner one afterwards is an error. */
     grd_scope forgotten = grd_scope_open();
     grd_pool_push(new_thing());
     grd_scope_close(outer);
@@ -91,7 +91,7 @@ static void results_move_out(void **state)
     int64_t mark = grd_pool_mark();
     struct grd_object *only = new_thing();
     grd_pool_push(only);
-    assert_true(grd_pool_return(mark, only)); /* the fast path */
+    assert_true(grd_pool_return(mark, only)); /* the object is the newest entry of the pool, which has a fast path */
     assert_int_equal(grd_pool_mark(), mark + 1);
 
     int64_t inner = grd_pool_mark();
@@ -107,7 +107,7 @@ static void results_move_out(void **state)
     assert_int_equal(atomic_load(&alive), 2);
     assert_true(grd_object_unique(result));
 
-    /* An object the scope does not own, as an operator that returns its argument. */
+    /* The scope does not own the object, as when an operator returns its argument. */
     inner = grd_pool_mark();
     grd_pool_push(new_thing());
     assert_true(grd_pool_return(inner, only));
@@ -123,7 +123,7 @@ static void many_results_move_out(void **state)
             struct grd_object *outside = new_thing();
             grd_pool_push(outside);
             int64_t mark = grd_pool_mark();
-            void **list = grd_pool_alloc(8 * sizeof *list); /* lives in the scope that closes */
+            void **list = grd_pool_alloc(8 * sizeof *list); /* belongs to the scope that is closed below */
             for (int i = 0; i < total; i++) {
                 struct grd_object *thing = new_thing();
                 grd_pool_push(thing);
@@ -164,7 +164,7 @@ static void pool_memory_lives_as_long_as_the_scope(void **state)
     assert_int_equal(grd_error_get(), GRD_ERROR_MEMORY);
 }
 
-/* Every allocation failed in turn: nothing leaks, the error is MemoryError, and the state stays usable. */
+/* Makes each allocation fail in turn: nothing leaks, the error is MemoryError, and the pool stays usable. */
 static void *grow_with_failures(void *unused)
 {
     (void)unused;
@@ -189,7 +189,7 @@ static void *grow_with_failures(void *unused)
         grd_pool_release(0);
         assert_int_equal(atomic_load(&alive), 0);
     }
-    grd_pool_push(new_thing()); /* left for the end of the thread */
+    grd_pool_push(new_thing()); /* stays in the pool and must be dropped when the thread ends */
     return NULL;
 }
 

@@ -1,4 +1,4 @@
-/* The thread pool: pieces, nesting, several callers, fork. */
+/* The thread pool: how a range is split, nested loops, several calling threads, and fork. */
 #define _GNU_SOURCE /* usleep, sched_getaffinity */
 #include <pthread.h>
 #include <sched.h>
@@ -60,7 +60,7 @@ static void pieces_are_fixed(void **state)
     }
 }
 
-/* The first piece waits for all others. */
+/* Body of a loop whose first piece waits until all other pieces have run. */
 static void wait_for_others(int64_t begin, int64_t end, void *context)
 {
     atomic_int *others = context;
@@ -108,7 +108,7 @@ static void run_inner(int64_t begin, int64_t end, void *sum)
 {
     for (int64_t i = begin; i < end; i++) {
         grd_parallel_for(0, 100, 10, add_inner, sum);
-        if (!grd_thread.in_parallel) /* the outer loop goes on */
+        if (!grd_thread.in_parallel) /* the thread must still be marked as inside the outer loop */
             atomic_fetch_add((_Atomic int64_t *)sum, -1000000);
     }
 }
@@ -161,7 +161,7 @@ static void workers_do_run(void **state)
     assert_int_equal(atomic_load(&arrived), 2);
 }
 
-/* Counts the pieces whose thread may not use all of the processors in `context`. */
+/* Counts the pieces that ran on a thread whose affinity lacks one of the processors in `context`. */
 static atomic_int confined;
 
 static void note_processors(int64_t begin, int64_t end, void *context)
@@ -173,7 +173,7 @@ static void note_processors(int64_t begin, int64_t end, void *context)
     usleep(100);
 }
 
-/* A worker that leaves the processor of its caller may use all of them afterwards, and sleeps when there is nothing to do. */
+/* A worker that was moved off its caller's processor may use all processors afterwards, and it sleeps while it has no work. */
 static void workers_may_run_anywhere_and_sleep(void **state)
 {
     (void)state;
@@ -223,7 +223,7 @@ static void parent_and_child_go_on_after_fork(void **state)
     if (child == 0) {
         alarm(20);
         atomic_int arrived = 0;
-        grd_parallel_for(0, 2, 1, wait_for_another, &arrived); /* needs a worker */
+        grd_parallel_for(0, 2, 1, wait_for_another, &arrived); /* finishes only if a worker thread runs one of the two pieces */
         for (int i = 0; i < 50; i++)
             check_pieces(0, 100, 3);
         end_child(atomic_load(&arrived) == 2 ? 0 : 1);

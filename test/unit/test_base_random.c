@@ -1,4 +1,4 @@
-/* The generator: known values of mt19937, those of PyTorch's CPU generator, saved states. */
+/* The random generator: known values of mt19937, values recorded from PyTorch's CPU generator, and saved states. */
 #include <pthread.h>
 #include <string.h>
 
@@ -15,7 +15,7 @@ static uint32_t draw32(struct grd_generator *generator)
     return grd_mt19937_temper(engine->state[engine->next++]);
 }
 
-/* The first of the two words is the high half, as in PyTorch. */
+/* Returns 64 bits made of two 32-bit words, the first of which is the high half, as in PyTorch. */
 static uint64_t draw64(struct grd_generator *generator)
 {
     const uint64_t high = draw32(generator);
@@ -28,14 +28,14 @@ static void known_values(void **state)
     grd_generator *g = grd_generator_new(5489);
     assert_int_equal(draw32(g), 3499211612u);
     assert_int_equal(draw32(g), 581869302u);
-    /* The C++ standard's check of std::mt19937: the 10000th value. */
+    /* The C++ standard gives the 10000th value of a default-constructed std::mt19937 as a check. */
     for (int i = 2; i < 9999; i++)
         draw32(g);
     assert_int_equal(draw32(g), 4123659995u);
     grd_generator_drop(g);
 }
 
-/* torch.empty((), dtype=torch.int64).random_(generator=g), torch.randint(0, 2**62, …) and torch.randint(0, 2**20, …) */
+/* The values are those of torch.empty((), dtype=torch.int64).random_(generator=g), torch.randint(0, 2**62, …) and torch.randint(0, 2**20, …). */
 static void same_as_pytorch(void **state)
 {
     (void)state;
@@ -59,7 +59,7 @@ static void seeds(void **state)
     assert_int_equal(grd_generator_initial_seed(g), UINT64_MAX);
     uint32_t first = draw32(g);
     g->has_normal_double = g->has_normal_float = true;
-    grd_generator_seed(g, UINT32_MAX); /* only the low half counts */
+    grd_generator_seed(g, UINT32_MAX); /* mt19937 uses only the low 32 bits of a seed */
     assert_false(g->has_normal_double || g->has_normal_float);
     assert_int_equal(draw32(g), first);
     grd_generator_drop(g);
@@ -104,7 +104,7 @@ static void states_are_restored(void **state)
     grd_generator_drop(b);
 }
 
-/* Where torch.Generator.get_state() has its fields, for seed 7 after eight draws. */
+/* The saved state has its fields at the offsets of torch.Generator.get_state(), tested for seed 7 after eight draws. */
 static void the_state_is_laid_out_as_pytorchs(void **state)
 {
     (void)state;
@@ -138,7 +138,7 @@ static void what_is_no_state_is_refused(void **state)
     refused(g, bad, sizeof bad);
     memset(bad, 0xff, sizeof bad);
     refused(g, bad, sizeof bad);
-    /* left, seeded, next, a word: each out of its range */
+    /* The fields `left`, `seeded`, `next` and one word of the state, each set to a value out of its range. */
     const int offsets[] = {11, 12, 17, 24 + 4};
     for (int i = 0; i < 4; i++) {
         memcpy(bad, good, sizeof bad);
@@ -146,17 +146,17 @@ static void what_is_no_state_is_refused(void **state)
         refused(g, bad, sizeof bad);
     }
     memcpy(bad, good, sizeof bad);
-    bad[16]++; /* next would run beyond the words */
+    bad[16]++; /* `next` would point past the last word */
     refused(g, bad, sizeof bad);
     memcpy(bad, good, sizeof bad);
-    memset(bad + 8, 0, 4); /* left is 1 when all words are used, and renewing begins there */
+    memset(bad + 8, 0, 4); /* `left` is never 0: it is 1 once all words are used, and the next draw then refills them */
     refused(g, bad, sizeof bad);
     grd_generator_set_state(g, NULL, sizeof bad);
     expect_error(GRD_ERROR_TYPE, "the state of a generator is required, not NULL");
     grd_generator_get_state(g, NULL);
     expect_error(GRD_ERROR_TYPE, "room for the generator's state is required, not NULL");
     grd_generator_get_state(g, bad);
-    assert_memory_equal(good, bad, sizeof bad); /* nothing changed */
+    assert_memory_equal(good, bad, sizeof bad); /* a refused state changes nothing */
     grd_generator_drop(g);
 }
 
@@ -166,7 +166,7 @@ static void the_default_generator(void **state)
     grd_generator *g = grd_generator_default();
     grd_manual_seed(5489);
     assert_int_equal(grd_generator_initial_seed(NULL), 5489);
-    grd_generator_drop(g); /* it never goes */
+    grd_generator_drop(g); /* has no effect: the default generator is never freed */
     struct grd_generator *locked = grd_generator_lock(NULL);
     assert_ptr_equal(locked, g);
     assert_int_equal(draw32(locked), 3499211612u);

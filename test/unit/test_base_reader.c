@@ -1,4 +1,4 @@
-/* The reader of short texts: tokens, and errors that say where. What schemas and formulas make of them is tested with those. */
+/* The tokenizer of short texts: its tokens, and errors that name the position. Schemas and formulas, which use it, have tests of their own. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -27,7 +27,7 @@ static void words_and_punctuation(void **state)
     assert_int_equal(grd_read_peek(&reader), '\0');
     assert_false(grd_read_expect(&reader, ")"));
     expect_error(GRD_ERROR_VALUE, "test: expected ')' at character 21 of \" _Word9\t\r\n-> other+ \"");
-    const char others[] = "@[`{"; /* around the letters */
+    const char others[] = "@[`{"; /* the ASCII neighbours of the ranges A-Z and a-z */
     for (int i = 0; others[i] != '\0'; i++) {
         reader = reader_of(others + i);
         assert_false(grd_read_word(&reader, &word));
@@ -52,7 +52,7 @@ static void numbers(void **state)
         {"1E-2,", .01, false, 4},
         {"1.5e+1", 15, false, 6},
         {"99999999999999999999.", 1e20, false, 21},
-        {"1e999", INFINITY, false, 5}, /* as C and Python read them */
+        {"1e999", INFINITY, false, 5}, /* C and Python read it as infinity, too */
         {"1e-999", 0, false, 6},
     };
     for (int i = 0; i < GRD_LENGTH(cases); i++) {

@@ -1,5 +1,5 @@
-/* What the library makes of a system that restricts or refuses. The calls it makes of the C library come here first (CMakeLists.txt has the
- * linker wrap them), and answer as the test at hand wants. */
+/* How the library behaves on a system that restricts resources or refuses calls. The linker redirects the library's calls of the C library to
+ * the wrappers in this file (see CMakeLists.txt), which answer as the running test wants. */
 #define _GNU_SOURCE /* cpu_set_t, fmemopen */
 #include <errno.h>
 #include <limits.h>
@@ -20,20 +20,20 @@
 #include "base/thread.h"
 #include "support.h"
 
-/* ---- The system ------------------------------------------------------------------------------------------------------------------ */
+/* ---- The simulated system -------------------------------------------------------------------------------------------------------- */
 
 enum { MAX_FILES = 4, MIB = 1 << 20 };
 
 struct machine {
-    long processors, megabytes; /* negative: not known */
-    int affinity;               /* processors of this process; negative: not known */
+    long processors, megabytes; /* negative: sysconf does not know */
+    int affinity;               /* number of processors in the affinity mask; negative: sched_getaffinity fails */
     struct {
         const char *path, *text;
     } files[MAX_FILES];
 };
 
-static const struct machine *machine; /* NULL: the one this runs on */
-static atomic_int refused;            /* as many calls for memory or threads fail */
+static const struct machine *machine; /* the machine that is simulated; NULL: the real one */
+static atomic_int refused;            /* so many of the next calls for memory or threads fail */
 
 FILE *__real_fopen(const char *path, const char *mode);
 FILE *__wrap_fopen(const char *path, const char *mode);
@@ -124,7 +124,7 @@ ssize_t __wrap_getrandom(void *ret_bytes, size_t size, unsigned flags)
     return refuse() ? -1 : __real_getrandom(ret_bytes, size, flags);
 }
 
-/* ---- Restricted ------------------------------------------------------------------------------------------------------------------- */
+/* ---- Restricted resources --------------------------------------------------------------------------------------------------------- */
 
 static void processors_that_may_be_used(void **state)
 {
@@ -137,7 +137,7 @@ static void processors_that_may_be_used(void **state)
         {3, {8, 64, 3, {{NULL, NULL}}}},
         {8, {8, 64, -1, {{NULL, NULL}}}},
         {1, {-1, 64, -1, {{NULL, NULL}}}},
-        /* Version 2: the tightest of the cgroup and those around it; part of a processor keeps a thread busy. */
+        /* cgroup version 2: the smallest limit of the cgroup and its ancestors holds. A fraction of a processor is rounded up to one thread. */
         {2,
          {8,
           64,
@@ -151,7 +151,7 @@ static void processors_that_may_be_used(void **state)
         {8, {8, 64, 8, {{"/proc/self/cgroup", "0::/a\n"}, {"/sys/fs/cgroup/a/cpu.max", "100000 0\n"}}}},
         {8, {8, 64, 8, {{"/proc/self/cgroup", "0::/a\n"}, {"/sys/fs/cgroup/a/cpu.max", "100000\n"}}}},
         {8, {8, 64, 8, {{"/proc/self/cgroup", "0::/a\n"}}}},
-        /* Version 1: the controller by its name, among others. */
+        /* cgroup version 1: the cpu controller is found by its name among the others. */
         {3,
          {8,
           64,
@@ -184,7 +184,7 @@ static void processors_that_may_be_used(void **state)
     }
 }
 
-/* It is asked for once: each time in a new process. */
+/* The library asks for the memory size once per process, so each machine is tested in a new process. */
 static void memory_that_may_be_used(void **state)
 {
     (void)state;
@@ -227,9 +227,9 @@ static void threads_have_a_limit(void **state)
     assert_int_equal(status_of(child), 1024 / 16);
 }
 
-/* ---- Refused ---------------------------------------------------------------------------------------------------------------------- */
+/* ---- System calls that fail ------------------------------------------------------------------------------------------------------- */
 
-/* There is no memory for a text of its own either. */
+/* Checks that an allocation fails with MemoryError. The error has the static text, since there is no memory to format one either. */
 static void expect_refused(size_t size)
 {
     atomic_store(&refused, INT_MAX);
@@ -247,7 +247,8 @@ static void memory_is_refused(void **state)
     const grd_memory_stats before = grd_memory_get_stats();
     for (int i = 0; i < GRD_LENGTH(sizes); i++)
         expect_refused(sizes[i]);
-    grd_memory_set_limit(before.allocated + 100 * MIB); /* counted before it is there */
+    /* With a limit, bytes are counted before they are allocated, and subtracted again if the allocation fails. */
+    grd_memory_set_limit(before.allocated + 100 * MIB);
     for (int i = 0; i < GRD_LENGTH(sizes); i++)
         expect_refused(sizes[i]);
     grd_memory_set_limit(0);
@@ -256,7 +257,7 @@ static void memory_is_refused(void **state)
     assert_int_equal(after.blocks, before.blocks);
 }
 
-/* What is cached is given back before a refusal is believed. */
+/* If the system refuses memory, the cache is released and the request is made again. */
 static void memory_is_refused_once(void **state)
 {
     (void)state;
@@ -274,7 +275,7 @@ static void memory_is_refused_once(void **state)
     grd_free(block, 5 * MIB);
 }
 
-/* The oldest go first. */
+/* Freed blocks are kept up to half of the memory limit. */
 static void the_cache_has_a_limit(void **state)
 {
     (void)state;
@@ -293,7 +294,7 @@ static void the_cache_has_a_limit(void **state)
 static void *blocks_of_another[3];
 static const size_t sizes_of_another[] = {100, 20000, 200000};
 
-/* A thread that cannot have a state of its own allocates nothing, but frees, and says what is wrong. */
+/* Thread function: without memory for its thread-local state a thread cannot allocate, but can free, and reports MemoryError. */
 static void *without_state(void *unused)
 {
     atomic_store(&refused, INT_MAX);
@@ -363,7 +364,7 @@ static void threads_are_refused(void **state)
     grd_set_num_threads(before);
 }
 
-/* Then the clock is what seeds differ by. */
+/* Without random bytes from the system, seeds are taken from the clock and still differ. */
 static void random_bytes_are_refused(void **state)
 {
     (void)state;

@@ -1,4 +1,4 @@
-/* The object of another language that stands for a tensor: who owns whom, and references that leave a scope and come back. */
+/* Bindings: a tensor and the object of another language that stands for it, which of the two owns the other, and references that leave a scope. */
 #include "support.h"
 
 struct object {
@@ -27,7 +27,7 @@ static void the_object_is_found_again(void **state)
     assert_int_equal(object.released, 0);
 }
 
-/* Only a tensor that owns its object releases it, once, when it goes. */
+/* A tensor releases its binding's object exactly once, when it is freed, and only if the tensor owns the object. */
 static void an_owned_object_goes_with_its_tensor(void **state)
 {
     (void)state;
@@ -41,7 +41,7 @@ static void an_owned_object_goes_with_its_tensor(void **state)
     grd_binding_set(back, &taken_back.binding, false);
     grd_tensor *view = grd_keep(grd_select(t, 0, 1));
     grd_scope_close(scope);
-    assert_int_equal(owned.released, 0); /* the view holds the tensor */
+    assert_int_equal(owned.released, 0); /* the view still holds a reference to the tensor */
     grd_drop(view);
     assert_int_equal(owned.released, 1);
     assert_int_equal(pointed_to.released + taken_back.released, 0);

@@ -1,11 +1,11 @@
-/* Data apart from history: aliases, tensors that take the memory of others, tensors that leave the graph. */
+/* Memory without history: aliases of a tensor, tensors that take over the memory of others, and tensors that leave the graph. */
 #include "support.h"
 
 #include <stdlib.h>
 
-enum { LARGE = 4096 }; /* elements that do not lie in the block of their tensor */
+enum { LARGE = 4096 }; /* so many elements are allocated separately from the block of their tensor */
 
-/* 0, 1, 2, … in memory of its own. */
+/* Returns a tensor with elements 0, 1, 2, … that shares its memory with nobody. */
 static grd_tensor *counting(grd_dims sizes)
 {
     return grd_clone(iota(sizes));

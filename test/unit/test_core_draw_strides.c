@@ -1,4 +1,4 @@
-/* The picture of a tensor in memory: its text, what is left out of large ones, what is refused. */
+/* The drawing of a tensor's memory by grd_draw_strides: its text, what it leaves out for large tensors, and what it refuses. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -12,7 +12,7 @@ static int64_t count(const char *text, const char *part)
     return n;
 }
 
-/* The picture of `t` has so many cells, elements and dots, and contains the text. */
+/* Checks that the drawing of `t` has so many cells, elements and dots, and contains the text. */
 static void expect_picture(grd_tensor *t, int64_t cells, int64_t elements, int64_t dots, const char *text)
 {
     char *picture = grd_draw_strides(t);

@@ -1,4 +1,4 @@
-/* Dtypes and scalars: the tables of PyTorch 2.13, ranges, conversions. */
+/* Dtypes and scalars compared with the tables of PyTorch 2.13: promotion, casts, ranges and conversions. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -6,8 +6,8 @@
 #include "core/scalar.h"
 #include "support.h"
 
-/* torch.promote_types, dtypes in the order of GRD_DTYPES: 'a' is the first; '-' is refused. Where uint16, uint32 and uint64 meet integers, which PyTorch
- * refuses, the least dtype that holds both. */
+/* torch.promote_types. Rows and columns are dtypes in the order of GRD_DTYPES; 'a' stands for the first dtype, '-' for an error. PyTorch refuses
+ * uint16, uint32 and uint64 together with other integers; here the table has the smallest dtype that holds both. */
 static const char *const promotions[] = {
     "abcdefghijklmnop-----", /* bool */
     "bbedefghijklmnop-----", /* uint8 */
@@ -103,7 +103,7 @@ static void default_dtype(void **state)
     assert_int_equal(grd_scalar_dtype(grd_float(1)), GRD_FLOAT64);
     assert_int_equal(grd_scalar_dtype(grd_complex_number(1, 2)), GRD_COMPLEX128);
     for (int dtype = GRD_DTYPE_NONE; dtype < GRD_DTYPE_COUNT; dtype++)
-        if (dtype < GRD_FLOAT16 || dtype > GRD_FLOAT64) { /* neither complex ones nor those of 8 bits */
+        if (dtype < GRD_FLOAT16 || dtype > GRD_FLOAT64) { /* the default may not be complex or have 8 bits */
             grd_set_default_dtype((grd_dtype)dtype);
             assert_int_equal(grd_error_get(), GRD_ERROR_TYPE);
             grd_error_clear();
@@ -116,7 +116,7 @@ static void default_dtype(void **state)
     assert_int_equal(grd_scalar_dtype((grd_scalar){0}), GRD_DTYPE_NONE);
 }
 
-/* What fill_ writes, as a double, or the type the error names. */
+/* The value that fill_ writes, as a double, or the type of the error it raises. */
 struct write {
     grd_dtype dtype;
     grd_scalar value;
@@ -233,7 +233,7 @@ static void conversions_wrap(void **state)
     assert_int_equal(converted(NAN, GRD_INT64), INT64_MIN);
     assert_int_equal(converted(1e300, GRD_INT32), 0);
     assert_true((uint64_t)converted(0x1p63, GRD_UINT64) == (uint64_t)1 << 63);
-    assert_true((uint64_t)converted(0x1.8p63, GRD_UINT64) == (uint64_t)3 << 62); /* beyond int64, whose least number is 2^63 by its bits */
+    assert_true((uint64_t)converted(0x1.8p63, GRD_UINT64) == (uint64_t)3 << 62); /* 1.5 * 2^63 does not fit into int64 */
     assert_true((uint64_t)converted(-1, GRD_UINT64) == UINT64_MAX);
     uint64_t big = UINT64_MAX;
     double read;

@@ -1,4 +1,4 @@
-/* core/iter against loops over indices: strides of all kinds, promotion, overlap, conversion, layout of results, fixed pieces. */
+/* core/iter compared with loops over indices: arbitrary strides, promotion, overlap, conversion, strides of results, fixed pieces. */
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,7 +16,7 @@ static int64_t below(int64_t n)
     return rand() % n;
 }
 
-/* out = x + 2 * y + 4 * z over float64, for one to three inputs. */
+/* A loop kernel: out = x + 2 * y + 4 * z for float64, with one to three inputs. */
 static void combine(int64_t n, char *const *data, const int64_t *strides, const void *params)
 {
     int inputs = *(const int *)params;
@@ -28,7 +28,7 @@ static void combine(int64_t n, char *const *data, const int64_t *strides, const 
     }
 }
 
-/* The same for an elementwise kernel: over contiguous elements. */
+/* `combine` as an elementwise kernel, which is called for contiguous elements only. */
 static void combine_block(int64_t n, char *const *data, const void *params)
 {
     combine(n, data, (const int64_t[]){8, 8, 8, 8}, params);
@@ -60,7 +60,7 @@ static bool next_index(int64_t *index, grd_dims sizes)
     return false;
 }
 
-/* A view with strides in a random order, with gaps, reversed; with `overlaps`, of stride 0 too. */
+/* Returns a view with strides in a random order, with gaps and some negative; if `overlaps`, some strides are 0. */
 static grd_tensor *random_view(grd_dims sizes, bool overlaps)
 {
     int64_t strides[GRD_MAX_DIMS], order[GRD_MAX_DIMS], span = 1, offset = 0;
@@ -112,7 +112,7 @@ static grd_tensor *view(grd_tensor *base, grd_dims sizes, grd_dims strides, int6
     return grd_new_view(base, sizes, strides, offset);
 }
 
-/* Builds an iterator for a + b. */
+/* Prepares the iterator `it` for an operator of a and b and returns the result tensor. */
 static grd_tensor *pair(struct grd_iter *it, grd_tensor *out, grd_tensor *a, grd_tensor *b, enum grd_type_rule rule)
 {
     return grd_iter_elementwise(it, &(struct grd_iter_spec){.out = out, .inputs = {a, b}, .ninputs = 2, .rule = rule});
@@ -255,7 +255,7 @@ static void dimensions_are_joined(void **state)
     assert_int_equal(it.numel, 1);
 }
 
-/* Strides that PyTorch gives. */
+/* The strides of the results were recorded from PyTorch. */
 static void results_keep_the_layout_of_inputs(void **state)
 {
     (void)state;
@@ -444,7 +444,8 @@ static void copy_bytes(int64_t n, char *const *data, const int64_t *strides, con
         memcpy(data[0] + i * strides[0], data[1] + i * strides[1], size);
 }
 
-/* The kernel sees `to` and copies; memory holds `from` (input), or the other way round. */
+/* Checks that a conversion in the iterator gives `to` from `from`. If `of_input`, the input is converted and the kernel copies elements of dtype
+ * `to`; otherwise the kernel copies elements of dtype `from` and its output is converted. */
 static void check_conversion(grd_dtype from, grd_dtype to, int64_t step, bool of_input)
 {
     enum { N = 1500 };
@@ -571,11 +572,11 @@ static void memory_that_is_shared(void **state)
         assert_string_equal(grd_error_message(), "");
     }
     grd_tensor *none = view(t, grd_dims(0), grd_dims(1), 0);
-    pair(&it, none, t, t, GRD_TYPE_PROMOTE); /* resized, it would cover t */
+    pair(&it, none, t, t, GRD_TYPE_PROMOTE); /* once resized, `none` would cover the memory of t */
     expect_error(GRD_ERROR_RUNTIME, overlap_text);
 }
 
-/* The exact search against marking every byte. */
+/* The exact search for overlap is compared with a table that marks every byte. */
 static void overlap_is_exact(void **state)
 {
     (void)state;
@@ -661,7 +662,7 @@ static void devices_must_agree(void **state)
     assert_true(grd_ok());
 }
 
-/* One element in the place of many is read as often as it takes, whatever its size. */
+/* An operand of one element, broadcast or zero-dimensional, gives the same results as a filled tensor, for every element size. */
 static void one_element_stands_for_many(void **state)
 {
     (void)state;

@@ -11,7 +11,7 @@
 
 #define VALUES(...) ((const double[]){__VA_ARGS__})
 #define NO_VALUES VALUES(0)
-#define RAMP NULL /* -3, -2.75, -2.5, … */
+#define RAMP NULL /* the values are -3, -2.75, -2.5, … */
 #define DEFAULTS                                                                                                                           \
     {                                                                                                                                      \
         4, 1000, 3, 80, -1                                                                                                                 \
@@ -26,7 +26,7 @@ struct golden {
     const char *text;
 };
 
-/* A line of arguments, then the text as it is printed. */
+/* Each entry is one line of arguments, followed by the printed text. */
 /* clang-format off */
 static const struct golden goldens[] = {
     {GRD_FLOAT32, {0}, 0, VALUES(1.5), DEFAULTS,

@@ -1,4 +1,4 @@
-/* Shape algebra against brute force over every index of small random shapes, and its errors. */
+/* Computations on sizes and strides, compared with a loop over every index of small random shapes, and their errors. */
 #include <string.h>
 
 #include "core/shape.h"
@@ -24,7 +24,7 @@ static grd_dims sizes_of(const struct shape *s)
     return grd_dims_from(s->sizes, s->ndim);
 }
 
-/* A permutation of a dense layout, with gaps, zero and negative strides here and there. */
+/* Returns sizes and strides of a permuted dense layout; some strides have gaps, are zero or negative. */
 static struct shape random_shape(void)
 {
     struct shape s = {.ndim = pick(MAX_NDIM + 1), .numel = 1};
@@ -45,7 +45,7 @@ static struct shape random_shape(void)
     return s;
 }
 
-/* Offsets of all elements in row-major order. */
+/* Writes the offsets of all elements in row-major order. */
 static void offsets(grd_dims sizes, const int64_t *strides, int64_t numel, int64_t *ret_offsets)
 {
     for (int64_t i = 0; i < numel; i++) {
@@ -95,7 +95,7 @@ static void layouts_match_brute_force(void **state)
     }
 }
 
-/* A random factorization of numel, with ones. */
+/* Returns sizes whose product is numel, chosen at random, with some sizes of 1. */
 static struct shape random_factors(int64_t numel)
 {
     struct shape s = {.numel = numel};
@@ -129,7 +129,7 @@ static void views_match_brute_force(void **state)
             possible++;
             continue;
         }
-        /* No strides do it: the only candidates are the offsets one step along each dimension. */
+        /* Checks that no strides exist. The only candidate for each dimension is the difference of the offsets one step along it. */
         int64_t step = 1;
         for (int64_t dim = view.ndim - 1; dim >= 0; dim--) {
             view.strides[dim] = view.sizes[dim] > 1 ? from[step] - from[0] : 0;
@@ -262,7 +262,7 @@ static void channels_last(void **state)
     assert_memory_equal(strides, ((const int64_t[]){120, 1, 60, 15, 3}), sizeof strides);
 }
 
-/* As PyTorch's suggest_memory_format says: gaps do not matter, and what sizes of 1 leave open is contiguous. */
+/* The results are those of PyTorch's suggest_memory_format: gaps do not matter, and a layout that sizes of 1 leave ambiguous is contiguous. */
 static void channels_last_is_suggested(void **state)
 {
     (void)state;
@@ -278,7 +278,7 @@ static void channels_last_is_suggested(void **state)
     assert_false(grd_shape_suggests_channels_last(grd_dims(2, 3, 4), (const int64_t[]){12, 1, 3}));
 }
 
-/* The first operand that tells decides; where none does, the dimensions stay in row-major order. */
+/* The first operand whose strides differ decides the order of two dimensions; if no operand decides, they stay in row-major order. */
 static void operands_tell_an_order(void **state)
 {
     (void)state;
@@ -300,7 +300,7 @@ static void ambiguous_strides_go_as_in_pytorch(void **state)
     assert_memory_equal(strides, ((const int64_t[]){6, 2, 1}), sizeof strides);
     grd_shape_dense_strides(grd_dims(2, 1, 3), (const int64_t[]){6, 9, 2}, strides);
     assert_memory_equal(strides, ((const int64_t[]){3, 6, 1}), sizeof strides);
-    /* Of dimensions with the same stride the smaller ones lie inside. */
+    /* Among dimensions with equal strides the smaller ones become the inner ones. */
     grd_shape_dense_strides(grd_dims(2, 3, 4), (const int64_t[]){2, 2, 2}, strides);
     assert_memory_equal(strides, ((const int64_t[]){1, 2, 6}), sizeof strides);
     grd_shape_dense_strides(grd_dims(4, 3, 2), (const int64_t[]){1, 1, 1}, strides);

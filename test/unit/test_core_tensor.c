@@ -1,4 +1,4 @@
-/* Tensors: one block and its lifetime, views and their bounds, memory in and out, devices, errors, failed allocations. */
+/* Tensors: the block of memory and its lifetime, views and their bounds, memory given by the caller, devices, errors, failed allocations. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -24,7 +24,7 @@ static void expect_failure(grd_tensor *t, grd_error_code code, const char *messa
     expect_error(code, message);
 }
 
-/* The pool's own memory is there before anything is counted. */
+/* Opens a scope once, so that the pool's own memory, which is kept, is allocated before a test counts blocks. */
 static int warm_up(void **state)
 {
     (void)state;
@@ -347,7 +347,7 @@ static void resizing(void **state)
     assert_int_equal(blocks(), before);
 }
 
-/* What an empty tensor grows into may be the very next block in memory: it is not part of the tensor's own. */
+/* An empty tensor may grow into memory that directly follows its own block. The new memory must still be freed as a separate block. */
 static void neighbours_are_told_apart(void **state)
 {
     (void)state;
@@ -380,7 +380,7 @@ static void the_failed_tensor_is_immortal(void **state)
     grd_error_clear();
 }
 
-/* Each of these makes several allocations. */
+/* Calls functions that make several allocations each. */
 static void make_everything(void)
 {
     static const int64_t ones[] = {1, 1, 1, 1, 1, 1, 1};

@@ -1,4 +1,4 @@
-/* Wrappers: tensors that hold a content of somebody else, and the kernel of their type that gets every call. */
+/* Wrappers: tensors that hold an object of the user's, and the kernel of their type, which receives every call on them. */
 #include "support.h"
 
 #include <stdlib.h>
@@ -24,7 +24,7 @@ static grd_tensor *wrap(int number)
     return grd_wrap(&boxed, grd_dims(2, 3), GRD_INT64, content);
 }
 
-/* add: a wrapper of the sum. */
+/* Kernel of the wrapper type: for `add` it returns a wrapper of the sum. */
 static void serve(const grd_op *op, grd_keyset keys, grd_tensor *out, const grd_value *args, grd_value *ret_results, void *context)
 {
     (void)out, (void)context;
@@ -80,7 +80,8 @@ static void nothing_reads_it(void **state)
     grd_to_memory(a, values, GRD_INT64);
     expect_error(GRD_ERROR_NOT_IMPLEMENTED, "Cannot copy out of meta tensor; no data!");
     const grd_key_guard guard = grd_key_guard_set(0, 1u << GRD_KEY_WRAPPER);
-    assert_int_equal(grd_neg(a)->device, GRD_DEVICE_META); /* below its kernel there are sizes and a dtype, and no more */
+    /* Without the wrapper's kernel a wrapper acts as a meta tensor, which has sizes and a dtype only. */
+    assert_int_equal(grd_neg(a)->device, GRD_DEVICE_META);
     grd_key_guard_restore(guard);
     assert_true(grd_ok());
     grd_tensor *plain_tensor = grd_ones(grd_dims(2));

@@ -1,18 +1,18 @@
-/* Dispatch: key sets, missing kernels, kernels and fallbacks registered at run time, generic calls. */
+/* Dispatch: sets of dispatch keys, missing kernels, kernels and fallbacks registered at run time, generic calls. */
 #include <string.h>
 
 #include "support.h"
 
-static int calls; /* counted through the context */
+static int calls; /* the kernels below get its address as their context and increment it */
 
-/* Counts, then runs the cpu kernel. */
+/* Kernel that counts the call and then runs the cpu kernel. */
 static void counting(const grd_op *op, grd_keyset keys, grd_tensor *out, const grd_value *args, grd_value *ret_results, void *context)
 {
     ++*(int *)context;
     grd_redispatch(op, keys & ~((grd_keyset)1 << GRD_KEY_WRAPPER), out, args, ret_results);
 }
 
-/* Negates whatever exp would give: a kernel that replaces. */
+/* Kernel that replaces the operator's own: it returns -self. */
 static void replacing(const grd_op *op, grd_keyset keys, grd_tensor *out, const grd_value *args, grd_value *ret_results, void *context)
 {
     (void)context;
@@ -71,7 +71,7 @@ static void test_exclusion(void **state)
     grd_unregister_fallback(GRD_KEY_WRAPPER);
 }
 
-/* They say where data is; a guard that names them leaves every call as it was. */
+/* Keys of devices say where data is. A guard that includes or excludes them changes no call. */
 static void test_keys_of_devices_are_neither_included_nor_excluded(void **state)
 {
     (void)state;
@@ -177,7 +177,7 @@ static void test_errors_stick_and_the_first_wins(void **state)
     assert_true(grd_item_double(grd_failed) != grd_item_double(grd_failed));
 }
 
-/* ---- Questions about operators, and what is refused ------------------------------------------------------------------------------- */
+/* ---- Properties of operators, and refused calls ----------------------------------------------------------------------------------- */
 
 static void test_what_an_operator_tells(void **state)
 {
@@ -189,8 +189,8 @@ static void test_what_an_operator_tells(void **state)
     assert_string_equal(grd_op_arg_name(add, 1), "other");
     assert_int_equal(grd_op_arg_kind(add, 2), GRD_KIND_SCALAR);
     assert_false(grd_op_arg_optional(add, 1));
-    assert_true(grd_op_arg_optional(add, 2));                  /* it has a default */
-    assert_true(grd_op_arg_optional(grd_op_find("clamp"), 1)); /* it may be absent */
+    assert_true(grd_op_arg_optional(add, 2));                  /* the argument has a default */
+    assert_true(grd_op_arg_optional(grd_op_find("clamp"), 1)); /* the argument may be None */
     assert_int_equal(grd_op_forms(add), 1u << GRD_FUNCTIONAL | 1u << GRD_INPLACE | 1u << GRD_OUT);
     assert_ptr_equal(grd_op_find(grd_op_name(first)), first);
     assert_null(grd_op_at(-1));
@@ -234,7 +234,7 @@ static void test_no_operator_is_an_error(void **state)
     expect_error(GRD_ERROR_INDEX, "add: has 3 arguments, no argument -1");
 }
 
-/* A call that is refused; its result is the failed tensor. */
+/* Checks that a call is refused with this error and that its result is the failed tensor. */
 static void refused(const char *op, grd_form form, const grd_value *args, int n, grd_error_code code, const char *text)
 {
     grd_value result = {.kind = GRD_KIND_NONE};

@@ -1,5 +1,5 @@
-/* Devices from outside, on memory that cannot be read behind their back (protected.h): registration, the fallback to the cpu, views, copies,
- * mixed devices, kernels of their own. Backward is in autograd/test_devices.c; every operator on such a device is in the operator matrix. */
+/* Devices registered at run time, with memory that the cpu cannot read directly (protected.h): registration, fallback to the cpu, views, copies,
+ * mixed devices, kernels of the device. Backward is in autograd/test_devices.c; the operator matrix runs every operator on such a device. */
 #include "support.h"
 
 #include <math.h>
@@ -9,7 +9,7 @@
 #include "base/transaction.h"
 #include "protected.h"
 
-static grd_device near, bare; /* with the fallback to the cpu, and without */
+static grd_device near, bare; /* `near` has the fallback to the cpu, `bare` has none */
 static int kernels_run;
 
 static int register_devices(void **state)
@@ -169,7 +169,7 @@ static void as_many_types_as_there_are_numbers(void **state)
     expect_error(GRD_ERROR_RUNTIME, "there is no device type 1 to unregister");
 }
 
-/* What a plug-in's load function registers is taken back when it fails. */
+/* If a plug-in's load function fails, the device that it registered is removed again. */
 static void a_failed_load_takes_its_device_back(void **state)
 {
     (void)state;
@@ -183,7 +183,7 @@ static void a_failed_load_takes_its_device_back(void **state)
     grd_device_find("gone");
     expect_error(GRD_ERROR_RUNTIME, "there is no device type 'gone'");
 
-    /* With a tensor still there, whose functions are about to go. */
+    /* A tensor of the device is still alive when the load fails. It must be freed without the device's functions, which are unloaded. */
     grd_transaction_begin(&load);
     gone = protected_register("gone", grd_cpu_fallback);
     const grd_scope scope = grd_scope_open();
@@ -312,7 +312,7 @@ static void copies_go_between_all_devices(void **state)
 static void views_share_memory_there(void **state)
 {
     (void)state;
-    for (int i = 0; i < 2; i++) { /* views need no kernel */
+    for (int i = 0; i < 2; i++) { /* a view needs no kernel of the device, so `bare` has views, too */
         const grd_device device = i == 0 ? near : bare;
         grd_tensor *x = on(device, iota(grd_dims(4, 6)));
         grd_tensor *views[] = {
@@ -327,7 +327,7 @@ static void views_share_memory_there(void **state)
     }
 }
 
-/* Each writes through a view, at home and on the device. */
+/* Writes to x through several views. It runs once on the cpu and once on the device, and the results are compared. */
 static void write_in_place(grd_tensor *x, grd_device device)
 {
     grd_tensor *row = grd_select(x, 0, 1), *column = grd_select(x, 1, 2), *backwards = grd_slice(x, .dim = 1, .step = -2);
@@ -392,7 +392,7 @@ static void overlaps_are_found_as_on_the_cpu(void **state)
     expect_same(there, iota(grd_dims(6)));
 }
 
-/* Both halves of a tensor. */
+/* Kernel that returns a list of the two halves of a tensor. */
 static void halve(const grd_op *op, grd_keyset keys, grd_tensor *out, const grd_value *args, grd_value *ret_results, void *context)
 {
     (void)op, (void)keys, (void)out;
@@ -449,7 +449,7 @@ static void devices_do_not_mix(void **state)
     expect_error(GRD_ERROR_RUNTIME, "add: Expected all tensors to be on the same device, but found at least two devices, cpu and near:0!");
     grd_add(there, grd_empty(grd_dims(3), .device = GRD_META));
     expect_error(GRD_ERROR_RUNTIME, "add: Expected all tensors to be on the same device, but found at least two devices, near:0 and meta!");
-    /* 0-d cpu tensors go anywhere, as numbers do. */
+    /* Zero-dimensional cpu tensors combine with tensors of any device, as Python numbers do. */
     expect_same(grd_mul(there, grd_scalar_tensor(grd_float(2))), grd_mul_scalar(x, grd_float(2)));
     expect_same(grd_add_scalar(there, grd_float(2)), grd_add_scalar(x, grd_float(2)));
     grd_add_(grd_scalar_tensor(grd_float(2)), there);
@@ -498,7 +498,7 @@ static void own_kernels_come_first(void **state)
     const grd_device own = grd_device_register(&type);
     kernels_run = 0;
     grd_tensor *x = iota(grd_dims(3)), *there = on(own, x);
-    assert_int_equal(kernels_run, 0); /* from the cpu: not its own copy */
+    assert_int_equal(kernels_run, 0); /* a copy from the cpu does not use the device's copy kernel */
     expect_same(grd_add(there, there), grd_add(x, x));
     assert_int_equal(kernels_run, 1);
     expect_same(grd_mul(there, there), grd_mul(x, x));
@@ -513,7 +513,7 @@ static void three_times(const grd_op *op, grd_keyset keys, grd_tensor *out, cons
     ret_results[0].v.tensor = grd_mul_scalar(args[0].v.tensor, grd_int(3));
 }
 
-/* One that is defined at run time, with a kernel for the cpu alone. */
+/* An operator defined at run time with a cpu kernel only runs on the device through the fallback. */
 static void operators_defined_at_run_time_fall_back(void **state)
 {
     (void)state;
@@ -581,7 +581,7 @@ static void failed_allocations_leave_nothing(void **state)
 /* ---- Threads ---------------------------------------------------------------------------------------------------------------------------- */
 enum { THREADS = 4, ROUNDS = 30 };
 
-/* Computes on two devices, with gradients, while it registers a third again and again. */
+/* Thread function: computes on two devices, with gradients, while it registers and removes a third device repeatedly. */
 static void *use_devices(void *context)
 {
     const int number = *(const int *)context;

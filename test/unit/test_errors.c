@@ -1,7 +1,7 @@
-/* Bad input from C. Each refusal has one text and the class a binding raises, leaves its inputs as they were and the library working, and
- * leaks nothing.
+/* Errors for wrong arguments in C. Each refused call has one text and one class of exception, leaves its inputs unchanged and the library
+ * usable, and leaks nothing.
  *
- * Texts are PyTorch's, after the operator's name. How errors are kept and carried is tested in test_base_error.c. */
+ * The texts are the operator's name followed by PyTorch's text. How errors are stored and passed on is tested in test_base_error.c. */
 #include <math.h>
 #include <pthread.h>
 #include <setjmp.h>
@@ -62,7 +62,7 @@ static struct seen look(grd_tensor *t)
 
 /* ---- Expectations -------------------------------------------------------------------------------------------------------------- */
 
-static int wrong; /* mismatches of the running test; all are shown */
+static int wrong; /* number of mismatches in the running test; all of them are printed */
 
 static void expect(bool holds, const char *what, const char *text)
 {
@@ -92,7 +92,7 @@ static void check_working(const char *text)
     grd_scope_close(scope);
 }
 
-/* An error is pending that reads "Class: text". */
+/* Checks that the pending error reads "Class: text". */
 static void refused_call(const char *text)
 {
     char pending[2048];
@@ -345,7 +345,7 @@ static void sizes(void)
     refused(grd_as_strided(one, too_many, too_many), "RuntimeError: as_strided: too many dimensions: 65, the limit is 64");
 }
 
-/* Nothing that large exists: the allocator or the system refuses. */
+/* Tensors larger than any memory are refused by the allocator or by the system. */
 static void memory(void)
 {
     expect(grd_empty(grd_dims((int64_t)1 << 55)) == grd_failed, "more memory was given than there is", "empty");
@@ -409,7 +409,7 @@ static void null_for_gradients(void)
     refused_call("TypeError: grd_set_grad: argument 't' must be a tensor, not NULL");
 }
 
-/* After the error is cleared, the failed tensor may still be in somebody's hands. */
+/* The failed tensor may still be used after its error was cleared; each use is a new error. */
 static void the_failed_tensor(void)
 {
     grd_tensor *failed = grd_add(x, y);
@@ -553,9 +553,9 @@ static void words(void)
                                                       "not 'fortran'");
 }
 
-/* ---- How errors stay ---------------------------------------------------------------------------------------------------------------- */
+/* ---- Pending errors ----------------------------------------------------------------------------------------------------------------- */
 
-/* While one is pending nothing is computed, read or written. */
+/* While an error is pending, no call computes, reads or writes anything. */
 static void the_first_of_several(void)
 {
     float kept[3] = {-1, -1, -1};
@@ -616,7 +616,7 @@ static void across_threads(void)
     refused_call("RuntimeError: add: " MUST_MATCH);
 }
 
-/* An error in a piece of work that was split, or in the backward pass, arrives in the thread that asked. */
+/* An error raised in a piece of a parallel loop or in the backward pass is reported in the thread that made the call. */
 static void from_within(void)
 {
     grd_tensor *many = grd_zeros(grd_dims(1 << 18), .dtype = GRD_INT64);
@@ -658,7 +658,7 @@ static const struct group {
 };
 enum { GROUPS = sizeof groups / sizeof *groups };
 
-/* Twice: what the second run leaves behind was leaked. */
+/* Runs a group twice. What the first run allocates may be kept for the thread; what the second run does not free is a leak. */
 static void run_group(void **state)
 {
     const struct group *group = *state;

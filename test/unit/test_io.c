@@ -1,4 +1,4 @@
-/* Saving and loading named tensors: the bytes of a file, both ways; what is refused before anything is written; filling tensors that are there. */
+/* Saving and loading named tensors: the bytes of a file in both directions, input refused before anything is written, loading into given tensors. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,7 +17,7 @@ static int remove_file(void **state)
     return leave_folder(state);
 }
 
-/* An error whose text has the path in it. */
+/* Checks the pending error, whose text is `before`, the path of the file, and `after`. */
 static void expect_path_error(grd_error_code code, const char *before, const char *after)
 {
     char text[400];
@@ -32,7 +32,7 @@ static grd_tensor *floats(grd_dims sizes)
 
 /* ---- Bytes ------------------------------------------------------------------------------------------------------------------------------- */
 
-/* What version 0.8 of the safetensors package writes for the same tensors. */
+/* The bytes that version 0.8 of the safetensors package writes for the same tensors. */
 static const char recorded[] =
     "\x08\x01\0\0\0\0\0\0{\"__metadata__\":{\"format\":\"pt\"},\"\xc3\x9f\\n\":{\"dtype\":\"I64\",\"shape\":[],\"data_offsets\":[0,8]},"
     "\"empty\":{\"dtype\":\"F32\",\"shape\":[0,2],\"data_offsets\":[8,8]},\"w\":{\"dtype\":\"F32\",\"shape\":[2,3],\"data_offsets\":[8,32]}"
@@ -166,7 +166,7 @@ static void tensors_of_devices_are_saved_from_a_copy(void **state)
     assert_true(grd_equal(grd_to(there, .device = GRD_CPU), x));
 }
 
-/* A bool of another library may be any byte. */
+/* A file written by another library may have any nonzero byte for True. It is read as 1. */
 static void bools_are_0_or_1(void **state)
 {
     (void)state;
@@ -178,7 +178,7 @@ static void bools_are_0_or_1(void **state)
     grd_tensor_file_close(file);
 }
 
-/* ---- Into tensors ------------------------------------------------------------------------------------------------------------------------ */
+/* ---- Loading into tensors ---------------------------------------------------------------------------------------------------------------- */
 
 static void tensors_are_filled(void **state)
 {
@@ -214,9 +214,9 @@ static void nothing_is_filled_unless_all_is(void **state)
     assert_true(grd_item_int64(grd_any(w)) == 0);
 }
 
-/* ---- Refused ------------------------------------------------------------------------------------------------------------------------------- */
+/* ---- Refused calls ------------------------------------------------------------------------------------------------------------------------- */
 
-/* The file that is there stays. */
+/* Checks that saving fails with this error and leaves the existing file unchanged. */
 static void expect_refused(grd_named_tensors tensors, grd_named_texts metadata, grd_error_code code, const char *text)
 {
     assert_false(grd_save_with_metadata(path, tensors, metadata));
@@ -275,7 +275,7 @@ static void what_cannot_be_opened(void **state)
     assert_null(grd_tensor_file_over(NULL, 0));
     expect_error(GRD_ERROR_TYPE, "grd_tensor_file_over: argument 'data' must not be NULL");
     assert_int_equal(grd_load("/tmp/gradus-io-absent").n, 0);
-    /* while the error is pending, nothing is done */
+    /* While the error is pending, no call does anything. */
     assert_int_equal(grd_tensor_file_count(NULL), 0);
     assert_true(grd_is_failed(grd_tensor_file_read(NULL, "x")));
     assert_false(grd_save(path, (grd_named_tensors){NULL, 0}));
@@ -301,7 +301,7 @@ static void a_file_that_becomes_shorter(void **state)
 
 static const struct damage {
     const char *header;
-    int data; /* bytes behind it */
+    int data; /* number of bytes after the header */
     const char *error;
 } damages[] = {
 #define ONE "{\"a\":{\"dtype\":\"U8\",\"shape\":[4],\"data_offsets\":[0,4]}"
@@ -386,7 +386,7 @@ static const struct damage {
     {"{\"__metadata__\":{\"a\":{}}}", 0, "expected '\"' at byte 21 of the header"},
 };
 
-/* In a block of its own, so that AddressSanitizer sees every look behind its end. */
+/* Opens a file held in a heap block of exactly its size, so that AddressSanitizer reports every read past its end. */
 static grd_tensor_file *open_copy(const char *header, int data, uint64_t length, char **ret_block)
 {
     const size_t header_size = strlen(header);

@@ -1,4 +1,5 @@
-/* Files that take the place of others: whole or not at all, with the permissions and behind the links of the old one, and nothing else left in the folder. */
+/* Replacing files atomically: the file has its old or its new content, never a part. It keeps the old permissions, symbolic links to it stay, and
+ * no temporary file is left. */
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -166,7 +167,7 @@ static void what_is_refused(void **state)
     unlink(name);
 }
 
-/* Root may write everything: as somebody else, in a child process. */
+/* Root may write to every file, so the test runs in a child process as another user. */
 static void a_file_that_may_not_be_written_stays(void **state)
 {
     (void)state;
@@ -206,7 +207,7 @@ static void a_folder_that_may_be_written_and_not_read(void **state)
     assert_int_equal(rmdir("drop"), 0);
 }
 
-/* A limit on the size of files, as a full disk. */
+/* A limit on the size of files stands in for a full disk. */
 static void a_full_disk_leaves_the_old_file(void **state)
 {
     (void)state;
@@ -227,7 +228,7 @@ static void a_full_disk_leaves_the_old_file(void **state)
     unlink("a");
 }
 
-/* ---- What others have left ----------------------------------------------------------------------------------------------------------------- */
+/* ---- Files left by killed processes -------------------------------------------------------------------------------------------------------- */
 
 static void what_was_left_is_removed(void **state)
 {
@@ -273,7 +274,7 @@ static void two_at_once(void **state)
     unlink("a");
 }
 
-/* Of a child process that ends, nothing happens to its parent's file. */
+/* A child process that inherits an unfinished replacement and ends does not change its parent's file. */
 static void a_fork_meanwhile(void **state)
 {
     (void)state;
@@ -299,7 +300,7 @@ static void children_of_the_program_are_not_touched(void **state)
     assert_true(replace("a", "new"));
     assert_int_equal(status_of(child), 7);
     errno = 0;
-    assert_int_equal(waitpid(-1, NULL, 0), -1); /* none is left */
+    assert_int_equal(waitpid(-1, NULL, 0), -1); /* no child process is left */
     assert_int_equal(errno, ECHILD);
     unlink("a");
 }

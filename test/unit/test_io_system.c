@@ -1,5 +1,5 @@
-/* Saving and loading on a system that refuses: file systems without files that have no name, without locks, without child processes; disks that fail. The
- * calls of the C library come here first (CMakeLists.txt has the linker wrap them). */
+/* Saving and loading on systems that refuse calls: file systems without O_TMPFILE or locks, no child processes, disks that fail. The linker
+ * redirects the library's calls of the C library to the wrappers in this file (see CMakeLists.txt). */
 #define _GNU_SOURCE /* O_TMPFILE, clone */
 #include <dirent.h>
 #include <errno.h>
@@ -14,15 +14,15 @@
 
 #include "folder.h"
 
-/* ---- The system --------------------------------------------------------------------------------------------------------------------------- */
+/* ---- The simulated system ----------------------------------------------------------------------------------------------------------------- */
 
-/* What each call answers: an errno, or 0 to do what it does. It answers so as often as `times` says. */
+/* For each call the errno with which it fails, or 0 if it succeeds. Only the next `times` of these failures happen; a negative number: all. */
 static struct {
     int nameless, opened, locked, synced, linked, renamed, cloned, waited, written, read;
     int times;
 } refused;
 
-/* True if the call fails, with errno set. */
+/* True if the call is to fail, with errno set to `error`. */
 static bool refuse(int error)
 {
     if (error == 0 || refused.times == 0)
@@ -83,7 +83,7 @@ int __wrap_fsync(int descriptor)
     return refuse(refused.synced) ? -1 : __real_fsync(descriptor);
 }
 
-static pid_t killed_when_linked; /* 0: nobody */
+static pid_t killed_when_linked; /* this process is killed once the new file has its name; 0: none */
 
 int __wrap_linkat(int from_folder, const char *from, int to_folder, const char *to, int flags)
 {
@@ -108,7 +108,7 @@ pid_t __wrap_waitpid(pid_t process, int *ret_status, int options)
     return refuse(refused.waited) ? -1 : __real_waitpid(process, ret_status, options);
 }
 
-/* A call that is interrupted, or one that takes a part only. */
+/* Fails if it is told to; otherwise writes at most 3 bytes, as a write that is interrupted does. */
 ssize_t __wrap_write(int descriptor, const void *data, size_t size)
 {
     return refuse(refused.written) ? -1 : __real_write(descriptor, data, size > 3 ? 3 : size);
@@ -119,7 +119,7 @@ ssize_t __wrap_pread(int descriptor, void *ret_data, size_t size, off_t offset)
     return refuse(refused.read) ? -1 : __real_pread(descriptor, ret_data, size > 3 ? 3 : size, offset);
 }
 
-/* ---- Around the tests ------------------------------------------------------------------------------------------------------------------------ */
+/* ---- Setup and checks ------------------------------------------------------------------------------------------------------------------------ */
 
 static int remove_file(void **state)
 {
@@ -152,7 +152,7 @@ static int saved_number(void)
     return number;
 }
 
-/* With "." and "..". */
+/* Returns the number of entries of the folder, with "." and "..". */
 static int count_entries(void)
 {
     int n = 0;
@@ -163,7 +163,7 @@ static int count_entries(void)
     return n;
 }
 
-/* The file is that of save `number`, and nothing else is in the folder. */
+/* Checks that the file is the one of save `number`, and that the folder contains no other file. */
 static void expect_saved(int number)
 {
     const int n = count_entries();
@@ -173,7 +173,7 @@ static void expect_saved(int number)
     assert_int_equal(n, 3);
 }
 
-/* ---- The tests ---------------------------------------------------------------------------------------------------------------------------------- */
+/* ---- The tests --------------------------------------------------------------------------------------------------------------------------------- */
 
 static void pieces_are_put_together(void **state)
 {
@@ -205,12 +205,12 @@ static void without_names_and_locks(void **state)
     expect_saved(2);
 }
 
-/* Another process finds the new file before it is locked, and takes it for one that was left. */
+/* Another process finds the new file before it is locked, takes it for an abandoned one and removes it. */
 static void a_new_file_that_is_removed_at_once(void **state)
 {
     (void)state;
     refused.nameless = EOPNOTSUPP;
-    refused.times = 3; /* it is removed twice */
+    refused.times = 3; /* O_TMPFILE fails once, and the new file is removed twice */
     remove_before_locking = true;
     assert_true(save(3));
     remove_before_locking = false;
@@ -227,7 +227,7 @@ static void a_system_without_child_processes(void **state)
     expect_saved(2);
 }
 
-/* Note [A name for a moment]: SIGKILL comes when the new file has a name of its own, and has not taken that of the old one. */
+/* Note [A name for a moment]: SIGKILL arrives when the new file has a temporary name and has not replaced the old file yet. */
 static void a_kill_between_the_last_two_calls(void **state)
 {
     (void)state;
@@ -242,7 +242,7 @@ static void a_kill_between_the_last_two_calls(void **state)
     assert_int_equal(__real_waitpid(saver, &status, 0), saver);
     assert_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
     for (int i = 0; i < 2000 && count_entries() > 3; i++)
-        usleep(1000); /* the child of the killed process has one call to make */
+        usleep(1000); /* the child of the killed process still renames the file */
     expect_saved(saved_number() == 2 ? 2 : 1);
 }
 
@@ -269,7 +269,7 @@ static void whatever_fails_leaves_the_old_file(void **state)
             *calls[i] = EIO;
             refused.times = nameless ? 1 : 2;
             if (!nameless && calls[i] == &refused.linked)
-                continue; /* a file with a name is not linked */
+                continue; /* without O_TMPFILE the file has a name from the start, so link is not called */
             assert_false(save(2));
             assert_int_equal(grd_error_system(), EIO);
             expect_error(GRD_ERROR_IO, "cannot save 'a': Input/output error");

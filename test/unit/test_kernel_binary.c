@@ -1,9 +1,10 @@
-/* Binary and ternary kernels at every level: integer edge cases, NaN rules, accuracy of pow and division, every path the same bits. */
+/* Binary and ternary kernels at every instruction-set level: edge cases of integers, NaN, accuracy of pow and division, and the same bits for
+ * contiguous, strided, broadcast and in-place operands. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
-/* cmocka needs the four above */
+/* cmocka needs the four headers above. */
 #include <cmocka.h>
 #include <math.h>
 
@@ -50,7 +51,7 @@ static void test_every_path(void **state)
         }
 }
 
-/* What bfloat16 has kernels of its own for is the same as converted, computed in float32 and rounded. */
+/* Checks that bfloat16's own kernels give the same bits as converting to float32, computing and rounding. */
 static void compare_bfloat16(const struct grd_map_kernel *const *rows, int count, int where)
 {
     enum { COUNT = 1 << 16 };
@@ -91,7 +92,7 @@ static int64_t floor_quotient(int64_t x, int64_t y)
     return x / y - (x % y != 0 && (x < 0) != (y < 0));
 }
 
-/* int8 has all the edges, and the exact answer can be computed in int64 and wrapped. */
+/* Returns the exact result for int8, computed in int64. All pairs of int8 values, and so all edge cases, are tested. */
 static int64_t exact_int8(int kernel, int64_t x, int64_t y)
 {
     switch (kernel) {
@@ -193,7 +194,7 @@ static void test_wide_integers(void **state)
         assert_memory_equal(z, ((int64_t[]){-1, INT64_MIN, INT64_MAX / 4, 0}), sizeof z);
         call_map(&row[GRD_BINARY_HIDDEN_ADD_SCALED], 4, data, strides, (grd_scalar[]){grd_int(-2)});
         assert_memory_equal(z, ((int64_t[]){INT64_MIN + 2, INT64_MIN, INT64_MAX - 4, -123}), sizeof z);
-        /* Unsigned numbers above INT64_MAX. */
+        /* Unsigned operands above INT64_MAX. */
         uint64_t a[] = {UINT64_MAX, UINT64_MAX - 1}, b[] = {2, UINT64_MAX}, c[2];
         char *wide[] = {(char *)c, (char *)a, (char *)b};
         call_map(&table_of_level(level)->binary[GRD_UINT64][GRD_BINARY_HIDDEN_DIV_FLOOR], 2, wide, strides, NULL);
@@ -324,7 +325,7 @@ static void test_pow_of_doubles(void **state)
     }
 }
 
-/* Exact, whatever the quotient: near ones and far ones side by side, and numbers of which parts vanish. */
+/* fmod is exact for every quotient: small and large quotients in one vector, and subnormal numbers. */
 static void test_fmod(void **state)
 {
     (void)state;
@@ -375,7 +376,8 @@ static void test_fmod(void **state)
     }
 }
 
-/* Lengths and angles of points: near each other, far apart, anywhere, too small or too large for squares. */
+/* hypot and atan2 of points with coordinates of similar, of very different and of arbitrary size, and so small or large that
+ * their squares overflow or underflow. */
 static void test_hypot_and_atan2(void **state)
 {
     (void)state;

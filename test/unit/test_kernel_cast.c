@@ -1,9 +1,10 @@
-/* Conversions between all dtypes at every level, against a reference that goes through the widest types; every path the same bits. Bytes moved as they are. */
+/* Conversions between all dtypes at every level, compared with conversions through the widest types, with the same bits for strided and contiguous
+ * operands; and copies of bytes. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
-/* cmocka needs the four above */
+/* cmocka needs the four headers above. */
 #include <cmocka.h>
 #include <math.h>
 
@@ -11,7 +12,7 @@
 #include "kernel/bytes.h"
 #include "kernel_levels.h"
 
-/* An element as what it is: an integer (negative as two's complement, with its sign), or a complex number. */
+/* The exact value of an element: an integer (`bits` in two's complement, `negative` its sign) or a complex number. */
 struct value {
     bool is_integer, negative;
     uint64_t bits;
@@ -93,7 +94,7 @@ static double as_double(struct value v)
     return !v.is_integer ? v.re : v.negative ? (double)(int64_t)v.bits : (double)v.bits;
 }
 
-/* Truncated toward zero; the smallest number of the type where it does not fit. */
+/* Returns the value truncated toward zero, or the smallest number of the type if it does not fit. */
 static uint64_t as_integer(struct value v, grd_dtype to)
 {
     if (v.is_integer)
@@ -148,7 +149,7 @@ static void write_value(grd_dtype to, struct value v, char *at)
     }
 }
 
-/* Any bits, moderate numbers, and numbers around the limits of the integers. */
+/* Fills `out` with random bits, numbers of moderate size, and numbers near the limits of the integer types. */
 static void fill(grd_dtype dtype, char *out, int n)
 {
     static const double edges[] = {0,
@@ -216,7 +217,7 @@ static void fill(grd_dtype dtype, char *out, int n)
     }
 }
 
-/* NaN converted to a floating dtype need only be NaN. */
+/* True if a and b have the same bits, or both are NaN: converted NaNs may have any bits. */
 static bool same(grd_dtype dtype, const char *a, const char *b)
 {
     if (memcmp(a, b, (size_t)grd_dtype_size(dtype)) == 0)
@@ -259,7 +260,7 @@ static void test_every_path(void **state)
                     fail_msg("%s: %s to %s", table_of_level(level)->isa, grd_dtype_name(from), grd_dtype_name(to));
 }
 
-/* Every length and size, from memory that ends with the last element. */
+/* Moves elements of every length and size out of a block that ends with the last element, so that reads past it are found. */
 static void test_bytes_in_other_places(void **state)
 {
     (void)state;
@@ -285,7 +286,7 @@ static void test_bytes_in_other_places(void **state)
             }
 }
 
-/* Lines from and to anywhere in a line of the cache, with what is around the result left as it was. */
+/* Copies between all offsets within a cache line. The bytes around the destination must stay unchanged. */
 static void test_bytes_that_are_copied(void **state)
 {
     (void)state;
@@ -308,7 +309,7 @@ static void test_bytes_that_are_copied(void **state)
                 }
 }
 
-/* Rows of every length, with what is around them left as it was. */
+/* Copies rows of every length. The bytes around each row of the destination must stay unchanged. */
 static void test_rows_that_are_copied(void **state)
 {
     (void)state;

@@ -1,9 +1,10 @@
-/* Unary kernels at every level: accuracy against libm, special values, all half numbers, integers, every path the same bits. */
+/* Unary kernels at every level: accuracy compared with libm, special values, all numbers of the half types, integers, and the same bits for
+ * contiguous, strided and in-place operands. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
-/* cmocka needs the four above */
+/* cmocka needs the four headers above. */
 #include <cmocka.h>
 #include <math.h>
 #include <stdio.h>
@@ -21,7 +22,7 @@ static long double silu(long double x)
     return x / (1 + expl(-x));
 }
 
-/* The complementary error function keeps the digits that 1 + erf loses. */
+/* Reference for gelu. It uses erfc for the tail, because 1 + erf cancels for negative x. */
 static long double gelu(long double x)
 {
     const long double tail = 0.5L * erfcl(fabsl(x) * sqrtl(0.5L));
@@ -53,7 +54,7 @@ static const struct function {
     int kernel;
     long double (*exact)(long double x);
     double float_ulps, double_ulps;
-    double range; /* of the double arguments that are looked at */
+    double range; /* double arguments are tested up to this magnitude */
 } functions[] = {
     {"exp", GRD_UNARY_EXP, expl, 1, 1.5, 800},
     {"exp2", GRD_UNARY_EXP2, exp2l, 1.1, 1.5, 1100},
@@ -118,7 +119,7 @@ static void check_double(const struct grd_kernel_table *table, const struct func
     }
 }
 
-/* One float in 100003 of all there are, in order; every exponent and both signs are met. */
+/* Tests every 100003rd bit pattern of a float, in order. These have every exponent and both signs. */
 static void test_float_accuracy(void **state)
 {
     (void)state;
@@ -152,7 +153,7 @@ static void test_double_accuracy(void **state)
             }
 }
 
-/* A root x of c modulo 2^k, c = 1 modulo 8: bit by bit, since each step leaves x^2 - c divisible by one more power of 2. */
+/* Returns a square root x of c modulo 2^k for c = 1 modulo 8. It is found bit by bit: each step makes x^2 - c divisible by one more power of 2. */
 static uint64_t root_modulo(uint64_t c, int k)
 {
     uint64_t x = 1;
@@ -174,8 +175,9 @@ static void expect_roots(double *x, int n)
     }
 }
 
-/* Doubles whose square roots are nearest to the middle between two neighbours, where a root that is not exact enough is rounded to the wrong one. Where the
- * middle is x / 2, x odd, and the root is of 53 bits, the double is (x^2 - c) / 4 with a small c, so that x^2 - c is divisible by 2^54, or 2^55. */
+/* Tests doubles whose square roots are closest to the midpoint of two neighbouring doubles, where an inexact root would be rounded the wrong way.
+ * If the midpoint is x / 2 with x odd and the root has 53 bits, the double is (x^2 - c) / 4 for a small c, so x^2 - c must be divisible
+ * by 2^54 or 2^55. */
 static void test_roots_near_the_middle(void **state)
 {
     (void)state;
@@ -216,14 +218,14 @@ static void test_special_values(void **state)
             }
 }
 
-/* The bits that a half type's kernel gives without a conversion; those of a NaN stay, too. */
+/* True if the kernel works on the bits of a half type without converting to float32 (neg and abs, also for NaN); ret gets the expected bits. */
 static bool by_bits(int kernel, uint16_t x, uint16_t *ret)
 {
     *ret = kernel == GRD_UNARY_NEG ? x ^ 0x8000 : x & 0x7fff;
     return kernel == GRD_UNARY_NEG || kernel == GRD_UNARY_HIDDEN_ABS;
 }
 
-/* Half types give the rounded float result, for every number there is. */
+/* For every number of the half types the result is the float32 result, rounded. */
 static void test_half(void **state)
 {
     (void)state;

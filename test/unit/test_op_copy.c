@@ -1,4 +1,4 @@
-/* Copying, filling and joining: every geometry against element loops, overlap, large blocks, errors by their text. */
+/* Copying, filling and joining compared with loops over elements, for all strides; overlap, large blocks, errors by their text. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -13,7 +13,7 @@ static void expect_same(const grd_tensor *a, const grd_tensor *b)
             fail_msg("element %lld: %g, not %g", (long long)i, element_at(a, i), element_at(b, i));
 }
 
-/* Sizes that reach the block, transposition and general ways, and the pieces of several threads. */
+/* The sizes reach the three ways to copy (as a block, as a transposition, and by general strides) and copies split among threads. */
 static void test_copy_geometries(void **state)
 {
     (void)state;
@@ -39,7 +39,7 @@ static void test_copy_geometries(void **state)
     }
 }
 
-/* Elements of every size, byte for byte: below a tile, around whole tiles, and where the result passes the caches. */
+/* Transposes elements of every size, byte for byte: less than a tile, numbers around multiples of a tile, and results stored past the caches. */
 static void test_transposition(void **state)
 {
     (void)state;
@@ -72,7 +72,7 @@ static void test_overlap(void **state)
     expect_error(GRD_ERROR_RUNTIME,
                  "copy: unsupported operation: some elements of the input tensor and the written-to tensor refer to a single memory "
                  "location. Please clone() the tensor before performing the operation.");
-    grd_copy_(x, grd_view(x, grd_dims(6))); /* the same elements in the same order */
+    grd_copy_(x, grd_view(x, grd_dims(6))); /* source and destination are the same elements in the same order, which is allowed */
     for (int i = 0; i < 6; i++)
         assert_true(grd_ok() && element_at(x, i) == i);
     grd_copy_(x, grd_slice(x, .step = -1));

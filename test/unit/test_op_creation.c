@@ -48,7 +48,7 @@ static void test_values(void **state)
     expect_values(x, (const double[]){1, 1, 1, 0, 1, 1}, 6);
 }
 
-/* Long enough for several pieces and threads. */
+/* A range long enough to be split among threads. */
 static void test_long_range(void **state)
 {
     (void)state;

@@ -1,4 +1,4 @@
-/* Indexing against element loops; duplicates, threads, out-of-range indices that change nothing, errors by their text. */
+/* Indexing compared with loops over elements; duplicate indices, threads, indices out of range (nothing is changed), errors by their text. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -40,7 +40,7 @@ static void test_gather_and_scatter(void **state)
     assert_true(grd_ok());
 }
 
-/* Big enough for several threads, with every row written many times. */
+/* Large enough for several threads, with many additions to every row. The order of the additions must not depend on the threads. */
 static void test_index_add_is_ordered(void **state)
 {
     (void)state;
@@ -88,7 +88,7 @@ static void test_masks(void **state)
     assert_int_equal(grd_size(grd_nonzero(grd_ones(GRD_NO_DIMS)), 0), 1);
 }
 
-/* Reads and writes at places an index or a mask names, in elements of one dtype; `x` holds small numbers. */
+/* Checks reads and writes of elements selected by an index and by a mask. `x` holds small numbers, which are exact in its dtype. */
 static void check_elements(grd_tensor *x, grd_tensor *index, grd_tensor *mask)
 {
     int64_t n = grd_numel(x), kept = 0;
@@ -179,7 +179,7 @@ static void test_errors(void **state)
     expect_error(GRD_ERROR_RUNTIME, "one_hot: Class values must be smaller than num_classes.");
 }
 
-/* Rows 0, 1, 1, 2, 2, 2 of a matrix: how much of a gradient of ones comes back to each. */
+/* Selects row 0 once, row 1 twice and row 2 three times: with a gradient of ones each row's gradient is the number of its uses. */
 static void test_embedding_gradient(void **state)
 {
     (void)state;

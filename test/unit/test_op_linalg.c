@@ -1,4 +1,4 @@
-/* Products against three nested loops: built-in kernels and OpenBLAS, all dtypes, strides of all kinds, any number of threads. */
+/* Matrix products compared with three nested loops: built-in kernels and OpenBLAS, all dtypes, arbitrary strides, any number of threads. */
 #include <complex.h>
 #include <math.h>
 #include <stdlib.h>
@@ -10,8 +10,8 @@
 
 /* ---- Tools ------------------------------------------------------------------------------------------------------------------- */
 
-/* Small integers, exact in every dtype; complex ones get an imaginary part. layout 0: contiguous, 1: transposed, 2: every other element,
- * 3: the first row repeated, 4: backwards in both directions. */
+/* Returns a matrix of small integers, which are exact in every dtype, with an imaginary part if complex. layout 0: contiguous, 1: transposed,
+ * 2: every second element, 3: the first row repeated with stride 0, 4: both strides negative. */
 enum { LAYOUTS = 5 };
 
 static grd_tensor *matrix(int64_t rows, int64_t columns, grd_dtype dtype, int layout)
@@ -38,7 +38,7 @@ static double complex *values(grd_tensor *t)
     return v;
 }
 
-/* The values of the tests wrap around in 8 bits only. */
+/* Returns x as the dtype holds it. Only 8-bit integers overflow in these tests. */
 static double complex wrapped(double complex x, grd_dtype dtype)
 {
     if (!grd_dtype_is_integer(dtype))
@@ -47,7 +47,7 @@ static double complex wrapped(double complex x, grd_dtype dtype)
     return dtype == GRD_UINT8 ? (uint8_t)i : dtype == GRD_INT8 ? (int8_t)i : (double)i;
 }
 
-/* alpha * a @ b + beta * self, element by element. */
+/* Checks every element of alpha * a @ b + beta * self. */
 static void expect_product(grd_tensor *result, grd_tensor *a, grd_tensor *b, double alpha, grd_tensor *self, double beta)
 {
     assert_string_equal(grd_error_message(), "");
@@ -110,7 +110,8 @@ static void test_addmm(void **state)
     expect_product(grd_addmm(nan, a, a, .beta = grd_int(0)), a, a, 1, NULL, 0);
 }
 
-/* Every remainder of rows and of columns that a tile of any level has, and what goes straight to the kernel: nothing, a row, a matrix added. */
+/* Products that leave every possible remainder of rows and columns for the tiles of each level; with nothing, a row, a column or a matrix added, and
+ * with results in place and in out=. */
 static void test_small_products(void **state)
 {
     (void)state;
@@ -150,7 +151,7 @@ static void test_out_may_be_an_input(void **state)
     expect_product(a, before, before, 1, before, 1);
 }
 
-/* What OpenBLAS serves, it serves as the kernel does. */
+/* Where OpenBLAS takes a product, its result is that of the built-in kernel; it takes only contiguous and transposed operands. */
 static void test_openblas(void **state)
 {
     (void)state;
@@ -180,7 +181,7 @@ static void test_openblas(void **state)
         }
 }
 
-/* Shapes that are cut into blocks of rows, columns and k, with remainders everywhere; each layout on either side. */
+/* Products so large that they are computed in blocks of rows, columns and k, with remainders of each, for every layout of both operands. */
 static void expect_large(int64_t m, int64_t n, int64_t k)
 {
     for (int d = 0; d < COUNT(dtypes); d++)
@@ -196,7 +197,7 @@ static void expect_large(int64_t m, int64_t n, int64_t k)
     expect_product(grd_addmm(nan, a, b, .beta = grd_int(0)), a, b, 1, NULL, 0);
 }
 
-/* The first one is multiplied as it lies by the kernels of some dtypes and levels, the second one, which is deeper, packed by all. */
+/* In the first shape some kernels multiply the operands without packing them; in the second one, whose k is larger, all kernels pack. */
 static void test_large(void **state)
 {
     (void)state;
@@ -204,7 +205,7 @@ static void test_large(void **state)
     expect_large(45, 67, 601);
 }
 
-/* NaN and infinity of an operand reach exactly the row or the column they belong to, padding notwithstanding. */
+/* NaN and infinity in an operand appear in exactly the row or column of the result that they belong to, although tiles are padded. */
 static void test_not_finite(void **state)
 {
     (void)state;
@@ -226,7 +227,7 @@ static grd_tensor *random_matrix(grd_dims sizes, grd_dtype dtype)
     return grd_dtype_is_integer(dtype) ? grd_randint(-99, 99, sizes, .dtype = dtype) : grd_to(grd_randn(sizes), .dtype = dtype);
 }
 
-/* Every operator that multiplies, on operands of that shape. */
+/* Computes the result of every operator that multiplies matrices, for operands of the given shape. */
 enum { OPERATORS = 11 };
 
 static void products(int64_t m, int64_t n, int64_t k, grd_dtype dtype, grd_tensor **ret_results)

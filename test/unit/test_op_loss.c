@@ -1,4 +1,4 @@
-/* Losses against their formulas in plain C: values, gradients, reductions, errors. */
+/* Losses compared with their formulas written as loops in C: values, gradients, reductions, errors. */
 #include <math.h>
 #include <stdlib.h>
 
@@ -17,7 +17,7 @@ static grd_tensor *random_input(grd_dims sizes)
     return grd_randn(sizes, .dtype = GRD_FLOAT64);
 }
 
-/* -w[t] x[t] over N x C x D, with its gradient, from the definition. */
+/* The loss -w[t] x[t] for inputs of shape (N, C, D), with its gradients, computed from the definition. */
 struct reference {
     double losses[N * D], mean, sum, grad_sum[N * C * D], grad_mean[N * C * D];
 };
@@ -74,7 +74,7 @@ static void test_nll_loss_over_nothing(void **state)
     assert_true(grd_item_double(grd_nll_loss(x, target, .reduction = "sum")) == 0);
 }
 
-/* log_softmax by its definition. */
+/* Returns one element of log_softmax, computed from the definition. */
 static double log_p(grd_tensor *x, int row, int class)
 {
     double sum = 0;

@@ -1,11 +1,12 @@
-/* Providers: which of them runs a call, what they are given, and what becomes of their results and failures. */
+/* Providers (alternative implementations of operators): which of them runs a call, what they are given, and how their results and failures
+ * are used. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "support.h"
 
-/* ---- A provider of a plug-in --------------------------------------------------------------------------------------------- */
+/* ---- A provider registered by a plug-in ---------------------------------------------------------------------------------- */
 
 struct seen {
     int calls;
@@ -20,7 +21,7 @@ static bool takes_two_rows(const grd_op *op, const grd_value *args, void *contex
     return grd_size(args[0].v.tensor, 0) == 2;
 }
 
-/* Writes sevens, and notes what it was given to write. */
+/* Provider that fills the result with sevens and records the tensor it was given to write. */
 static bool write_sevens(const grd_op *op, const grd_value *args, grd_tensor *const *results, void *context)
 {
     struct seen *seen = context;
@@ -65,10 +66,10 @@ static void test_a_provider_computes_what_it_takes(void **state)
     grd_tensor *a = grd_ones(grd_dims(2, 3)), *b = grd_ones(grd_dims(3, 4));
     assert_true(sum_of(grd_mm(a, b)) == 56 && mm.calls == 1);
     assert_true(mm.sizes[0] == 2 && mm.sizes[1] == 4 && mm.dtype == GRD_FLOAT32);
-    assert_true(sum_of(grd_mm(b, grd_ones(grd_dims(4, 1)))) == 12 && mm.calls == 1); /* three rows: not taken */
+    assert_true(sum_of(grd_mm(b, grd_ones(grd_dims(4, 1)))) == 12 && mm.calls == 1); /* the provider refuses products with three rows */
     grd_tensor *out = grd_empty(grd_dims(0));
     assert_true(sum_of(grd_mm_out(out, a, b)) == 56 && grd_size(out, 1) == 4);
-    /* The plan is made before, so its errors are those of the operator. */
+    /* The operator checks its arguments before it asks a provider, so the error is the operator's. */
     grd_mm(a, a);
     expect_error(GRD_ERROR_RUNTIME, "mm: mat1 and mat2 shapes cannot be multiplied (2x3 and 2x3)");
     assert_int_equal(mm.calls, 2);
@@ -126,9 +127,9 @@ static void test_what_cannot_be_registered(void **state)
     expect_error(GRD_ERROR_RUNTIME, "operator 'bmm' has a provider 'blas' already");
 }
 
-/* ---- GRADUS_PROVIDER, which is read once: each in a process of its own ------------------------------------------------------- */
+/* ---- GRADUS_PROVIDER: it is read once per process, so each setting is tested in a new process ------------------------------ */
 
-/* What a product, and then a sum through the provider of the test above, are in a process with that wish. */
+/* This program runs itself with GRADUS_PROVIDER set and prints the sum of a matrix product, or the error. */
 static const char *program;
 
 static void test_products_in_a_child(const char *wish, const char *expected)

@@ -1,4 +1,4 @@
-/* The streams of random numbers, beside values recorded from PyTorch 2.13 after the seed 7 (test/record_random.py). */
+/* Random numbers compared with values recorded from PyTorch 2.13 after the seed 7 (test/record_random.py). */
 #include <math.h>
 #include <string.h>
 
@@ -12,7 +12,7 @@ static int seed(void **state)
     return failed;
 }
 
-/* Bit for bit. */
+/* Checks that the tensor has these values, bit for bit. */
 static void expect(grd_tensor *t, const void *values, size_t size, grd_dtype dtype)
 {
     char got[512];
@@ -24,7 +24,7 @@ static void expect(grd_tensor *t, const void *values, size_t size, grd_dtype dty
 
 #define EXPECT(t, values, dtype) expect((t), (values), sizeof(values), (dtype))
 
-/* Functions of the C library stand behind these, which may differ in the last bit elsewhere. */
+/* Checks values that are computed with functions of the C library, which may differ in the last bit between systems. */
 static void expect_close(grd_tensor *t, const double *values, int64_t n)
 {
     double got[32];
@@ -122,7 +122,7 @@ static void test_equal_scores(void **state)
     EXPECT(grd_multinomial(p, 24), multinomial_equal, GRD_INT64);
 }
 
-/* The second number of a pair waits in the state. */
+/* A state saved between the two numbers of a pair contains the second number. */
 static void test_states(void **state)
 {
     (void)state;
@@ -136,7 +136,7 @@ static void test_states(void **state)
     EXPECT(grd_randn(grd_dims(7)), values, GRD_FLOAT32);
 }
 
-/* Large enough for several batches of the generator's words, the last one short. */
+/* N takes several batches of the generator's words, the last of them incomplete. */
 static void test_threads(void **state)
 {
     (void)state;
@@ -155,7 +155,7 @@ static void test_threads(void **state)
     grd_set_num_threads(before);
 }
 
-/* All 2^32 values: a range that a word cannot hold. */
+/* A range of 2^32 values, whose length does not fit into 32 bits. */
 static void test_whole_ranges(void **state)
 {
     (void)state;

@@ -1,4 +1,4 @@
-/* The order of the largest scores, beside that of PyTorch's topk (test/record_random.py). */
+/* The order of the largest scores, compared with the order of PyTorch's topk (test/record_random.py). */
 #include <math.h>
 
 #include "kernel/rank.h"

@@ -1,9 +1,9 @@
-/* Reductions, scans and softmax: shapes, values against plain loops over every grid, special values, gradients, errors by their text. */
+/* Reductions, scans and softmax: shapes, values compared with simple loops for every layout, special values, gradients, errors by their text. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
-/* cmocka needs the four above */
+/* cmocka needs the four headers above. */
 #include <cmocka.h>
 
 #include <math.h>
@@ -121,7 +121,7 @@ static void test_special_values(void **state)
     EXPECT(grd_log_softmax(floats(grd_dims(2), (const float[]){-1000, 0}), 0), -1000, 0);
 }
 
-/* Whatever the rounding of the sum, equal elements do not vary. */
+/* The variance of equal elements is exactly 0, even if their sum is rounded. */
 static void test_constant(void **state)
 {
     (void)state;
@@ -143,7 +143,7 @@ static void test_constant(void **state)
     EXPECT(grd_var(floats(grd_dims(3), (const float[]){1, NAN, 1})), NAN);
 }
 
-/* Lines of every length around the widths the loops work in, against plain loops. */
+/* Rows of every length around multiples of the kernels' vector and block lengths, compared with simple loops. */
 static void test_lengths(void **state)
 {
     (void)state;
@@ -193,7 +193,7 @@ static void test_complex_logsumexp(void **state)
     EXPECT(grd_real(grd_logsumexp(grd_zeros(grd_dims(2, 0), .dtype = GRD_COMPLEX64), .dim = grd_dims(1))), -INFINITY, -INFINITY);
 }
 
-/* Every grid (lines, columns, gaps, pieces), reduced dim and number of threads, against plain sums. */
+/* Every combination of shape, strides, reduced dimensions and number of threads, compared with a simple sum. */
 static void test_against_loops(void **state)
 {
     (void)state;
@@ -209,7 +209,7 @@ static void test_against_loops(void **state)
             for (int order = 0; order < 2; order++) {
                 grd_scope scope = grd_scope_open();
                 int64_t dims[3], count = 0, results = 1, stride[3] = {0}, step = 1;
-                /* Order 1: the same values, laid out with the dimensions reversed. */
+                /* Order 1 has the same values with the dimensions stored in reverse order. */
                 const int64_t in[2][3] = {{size[1] * size[2], size[2], 1}, {1, size[0], size[0] * size[1]}};
                 for (int d = 2; d >= 0; d--) {
                     if (mask >> d & 1) {
@@ -297,7 +297,7 @@ static void test_errors(void **state)
     expect_error(GRD_ERROR_INDEX, "softmax: Dimension out of range (expected to be in range of [-2, 1], but got 2)");
 }
 
-/* A row by itself, or among a few, takes a shorter way than among many: to the same bits. */
+/* One row or a few rows are reduced by a shorter code path than many rows, which must give the same bits. */
 static void test_few_rows(void **state)
 {
     (void)state;
@@ -330,7 +330,7 @@ static void test_few_rows(void **state)
     assert_true(grd_ok());
 }
 
-/* A line of the least value of an integer dtype with the greatest at place k, and the reverse, read along lines and down columns. */
+/* Rows filled with the smallest value of an integer dtype and the largest at place k, and the reverse, reduced along rows and along columns. */
 static void test_ends_of_integers(void **state)
 {
     (void)state;

@@ -1,4 +1,4 @@
-/* Views: geometry, sharing, bounds, errors by their text; gradients of overlapping as_strided against finite differences. */
+/* Views: sizes and strides, shared memory, bounds, errors by their text; gradients of overlapping as_strided compared with finite differences. */
 #include "base/object.h"
 #include "support.h"
 
@@ -55,7 +55,7 @@ static void test_geometry(void **state)
     expect_geometry(grd_as_strided(x, grd_dims(3), grd_dims(-2), .storage_offset = grd_int(5)), grd_dims(3), grd_dims(-2), 5);
 }
 
-/* Every range of start, end and step over a few elements, against Python's rule written as a loop. */
+/* Every start, end and step for a few elements, compared with Python's rule for slices written as a loop. */
 static void test_slice_ranges(void **state)
 {
     (void)state;

@@ -1,4 +1,4 @@
-/* Optimizers and gradient clipping: PyTorch's steps as recorded by test/record_optim.py, groups, state, errors. */
+/* Optimizers and gradient clipping: steps compared with those recorded from PyTorch by test/record_optim.py, groups, state, errors. */
 #include <float.h>
 #include <math.h>
 #include <stdlib.h>
@@ -41,7 +41,7 @@ static void start(grd_tensor **ret_parameters)
         ret_parameters[i] = start_of(i);
 }
 
-/* Steps `from` to `to` of the recording; the second parameter starts a step later. */
+/* Takes the steps `from` to `to` - 1 of the recording. The second parameter has no gradient in the first step. */
 static void take_steps(grd_optimizer *optimizer, grd_tensor **parameters, int from, int to)
 {
     for (int step = from; step < to; step++) {
@@ -51,8 +51,8 @@ static void take_steps(grd_optimizer *optimizer, grd_tensor **parameters, int fr
     }
 }
 
-/* `ulps` in the last place of the largest recorded number; 0: the same bits. Levels below x86-64-v3 round a product before it is added, so each step may
- * differ in the last place there (kernel/cpu/optim.c). */
+/* Checks that the tensors are within `ulps` ulps of the largest recorded number; 0: the same bits. Levels below x86-64-v3 have no FMA and round a
+ * product before adding it, so each step may differ in the last place there (kernel/cpu/optim.c). */
 static void expect_recorded(grd_tensor *const *tensors, const float *recorded, int ulps)
 {
     assert_true(grd_ok());
@@ -69,7 +69,7 @@ static void expect_recorded(grd_tensor *const *tensors, const float *recorded, i
     }
 }
 
-/* The optimizers of the recording. */
+/* Returns the optimizer that the recording calls `name`. */
 static grd_optimizer *make(const char *name, grd_tensors parameters)
 {
     if (strcmp(name, "sgd") == 0)
@@ -88,7 +88,7 @@ static grd_optimizer *make(const char *name, grd_tensors parameters)
     return grd_adam_new(parameters, 0.01, .beta1 = 0.4, .beta2 = 0.99, .eps = 1e-4, .weight_decay = 0.1, .amsgrad = true, .maximize = true);
 }
 
-/* The order of Adam's arithmetic is another than that of PyTorch's operators: each step may differ in the last place. */
+/* Adam's arithmetic is done in another order than PyTorch's, so each step may differ in the last place. */
 static const struct {
     const char *name;
     const float *recorded;
@@ -216,12 +216,12 @@ static void test_zero_grad_takes_gradients_away(void **state)
     assert_null(grd_grad_of(parameters[0]));
     assert_null(grd_grad_of(parameters[1]));
     grd_tensor *before = grd_clone(parameters[0]);
-    grd_optimizer_step(optimizer); /* nothing to do */
+    grd_optimizer_step(optimizer); /* no parameter has a gradient, so the step does nothing */
     assert_true(grd_equal(before, parameters[0]) && grd_ok());
     grd_optimizer_drop(optimizer);
 }
 
-/* An optimizer, its parameters and its state go when they are dropped; the references of the caller stay his. */
+/* Dropping an optimizer frees its state and its references to the parameters. The caller's references stay valid. */
 static void test_nothing_is_left(void **state)
 {
     (void)state;
@@ -283,7 +283,7 @@ static void test_clipping_at_the_edges(void **state)
     expect_error(GRD_ERROR_TYPE, "grd_clip_grad_value: entry 1 of argument 'parameters' must be a tensor, not NULL");
 }
 
-/* ---- Errors -------------------------------------------------------------------------------------------------------------------------------------- */
+/* ---- Errors ------------------------------------------------------------------------------------------------------------------------------------ */
 
 static void test_options_out_of_range(void **state)
 {
@@ -349,7 +349,7 @@ static void test_parameters_that_cannot_be(void **state)
     grd_optimizer_drop(optimizer);
 }
 
-/* A step that runs out of memory at any place leaves parameters as they were, and the optimizer good for another try. */
+/* A step that fails for lack of memory, at any allocation, leaves the parameters unchanged, and the optimizer can try again. */
 static void test_steps_survive_failed_allocations(void **state)
 {
     (void)state;
@@ -370,7 +370,7 @@ static void test_steps_survive_failed_allocations(void **state)
             if (failed) {
                 assert_int_equal(grd_error_get(), GRD_ERROR_MEMORY);
                 grd_error_clear();
-                /* Of SGD with momentum, those that start follow those that go on. */
+                /* SGD with momentum updates parameters with a momentum buffer before those without, so some may be changed already. */
                 assert_true(grd_equal(before, parameters[0]) || strncmp(optimizers[k].name, "sgd_", 4) == 0);
             }
         }

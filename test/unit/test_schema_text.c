@@ -1,4 +1,5 @@
-/* Signatures read at run time: what each says, the place of each mistake, and that the schema's own operators read as the generator read them. */
+/* Signatures parsed at run time: what each one means, the position of each mistake, and that the schema's operators parse to
+ * what the generator made. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -126,7 +127,7 @@ static void test_lists_of_defaults_are_limited(void **state)
     grd_error_clear();
 }
 
-/* The tables of the generator and what is read here come from one text. */
+/* The tables of the generator come from the same text that is parsed here, so the results must be equal. */
 static void test_the_schema_s_own_operators(void **state)
 {
     (void)state;
@@ -164,7 +165,7 @@ static void test_the_schema_s_own_operators(void **state)
     }
 }
 
-/* Every beginning of a signature, and every one with a character changed, is read or refused. */
+/* Every prefix of a signature, and every signature with one changed character, is either parsed or refused. */
 static void test_damaged_text(void **state)
 {
     (void)state;
@@ -173,7 +174,7 @@ static void test_damaged_text(void **state)
     int read = 0;
     for (size_t i = 0; i < sizeof whole - 1; i++)
         for (size_t k = 0; k < sizeof others; k++) {
-            /* on the heap, so that AddressSanitizer sees a step over the end */
+            /* The text is on the heap, so that AddressSanitizer reports a read past its end. */
             char *text = strdup(whole);
             struct grd_schema schema;
             text[i] = others[k];

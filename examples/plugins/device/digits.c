@@ -1,8 +1,8 @@
-/* The digits network on the cpu and on devices of plug-ins, side by side: the losses are the same, to the last bit.
+/* Trains the digits network on the cpu and on the devices of plug-ins, and prints the losses next to each other. They are the same to the last bit.
  *
  *     digits examples/data/digits.csv vault.so [safe.so …]
  *
- * A plug-in is called as its device is. Ends with 1 when a loss differs. */
+ * The name of a plug-in's file is the name of its device. The exit status is 1 if a loss differs. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,7 +13,7 @@
 enum { IMAGES = 1797, PIXELS = 64, DIGITS = 10, HIDDEN = 128, BATCH = 32, EPOCHS = 6, TRAINED = 1200, MAX_DEVICES = 8 };
 enum { W1, B1, W2, B2, PARAMETERS };
 
-/* ---- Data: the tensors lie on the device -------------------------------------------------------------------------------------- */
+/* ---- Data, copied to the device ----------------------------------------------------------------------------------------------- */
 
 static float pixels[IMAGES][PIXELS];
 static int64_t digits[IMAGES];
@@ -107,7 +107,7 @@ static double train_step(struct network *net, grd_tensor *images, grd_tensor *la
     return value;
 }
 
-/* The share of the images beyond TRAINED that is read right. */
+/* Returns the accuracy on the images that were not trained on, which are those after the first TRAINED. */
 static double accuracy(const struct network *net, grd_tensor *images, grd_tensor *labels)
 {
     const bool recording = grd_set_grad_enabled(false);
@@ -117,7 +117,7 @@ static double accuracy(const struct network *net, grd_tensor *images, grd_tensor
     return grd_item_double(grd_sum(right)) / (IMAGES - TRAINED);
 }
 
-/* The mean loss of each epoch, and the accuracy after the last. False on failure. */
+/* Trains on a device. Returns the mean loss of each epoch and the final accuracy through pointers, and false on failure. */
 static bool train(grd_device device, double *ret_losses, double *ret_accuracy)
 {
     const grd_scope scope = grd_scope_open();
@@ -144,9 +144,9 @@ static bool train(grd_device device, double *ret_losses, double *ret_accuracy)
     return grd_ok();
 }
 
-/* ---- Side by side ------------------------------------------------------------------------------------------------------------------ */
+/* ---- Comparison of the devices ----------------------------------------------------------------------------------------------------- */
 
-/* The device that a plug-in brings: "vault" of "build/vault.so". */
+/* Loads a plug-in and returns its device: "vault" for "build/vault.so". */
 static grd_device load_device(const char *path)
 {
     char name[64];

@@ -1,8 +1,8 @@
-/* What happens to a program that reads the memory of the device itself.
+/* Shows what happens to a program that reads the memory of the device directly.
  *
  *     peek vault.so copy|raw
  *
- * "copy" asks the library for an element, which asks the device; "raw" follows the address, and SIGSEGV ends it. */
+ * "copy" asks the library for an element, which copies it with the device's function; "raw" dereferences the address and is ended by SIGSEGV. */
 #include <stdio.h>
 #include <string.h>
 

@@ -1,11 +1,11 @@
-/* A device whose memory the cpu cannot touch.
+/* A device whose memory the cpu cannot access.
  *
- * All its tensors lie in one arena of pages without access. A kernel or a copy opens the arena while it works; outside of them whatever follows an
- * address of it, in the library or in a program, ends with SIGSEGV. So a program that runs on this device shows that nothing reads device memory
- * behind the device's back.
+ * All its tensors lie in one arena of pages without access rights. A kernel or a copy opens the arena while it works; at any other time dereferencing
+ * an address of it, in the library or in a program, ends the program with SIGSEGV. A program that runs on this device therefore shows that nothing
+ * reads device memory except through the device.
  *
- * Its own kernels are those of add, sub, mul, relu and neg, for contiguous float32 of one shape; what they do not take, and all other operators, go to
- * the library's fallback. The name is VAULT_NAME: the file can be built into several devices, and a program can use all of them. */
+ * The device has kernels for add, sub, mul, relu and neg of contiguous float32 tensors of one shape. Other operands and all other operators use the
+ * library's fallback to the cpu. The device's name is VAULT_NAME, so the file can be built into several devices that one program uses together. */
 #include <pthread.h>
 #include <stdint.h>
 #include <stdlib.h>
@@ -19,11 +19,11 @@
 #endif
 
 enum { DEVICES = 2, ALIGNMENT = 64 };
-#define ARENA_BYTES ((int64_t)1 << 30) /* of addresses; pages come when they are written */
+#define ARENA_BYTES ((int64_t)1 << 30) /* reserved addresses; a page takes memory when it is first written */
 
 /* ---- The arena --------------------------------------------------------------------------------------------------------------- */
 
-/* A piece of the arena, in use or free; pieces follow each other in the order of their addresses. What is known of them lies outside. */
+/* A piece of the arena, in use or free, in a list ordered by address. The list itself is kept outside of the arena. */
 struct piece {
     char *start;
     int64_t bytes;
@@ -38,7 +38,8 @@ static pthread_mutex_t pieces_lock = PTHREAD_MUTEX_INITIALIZER;
 static int open_count;
 static pthread_mutex_t open_lock = PTHREAD_MUTEX_INITIALIZER;
 
-/* Kernels of several threads work at once: the first opens the arena, the last closes it. False, with the error set, when the system refuses. */
+/* Opens the arena. Several threads may work at once: the first one opens the arena and the last one closes it. Returns false with an error set if the
+ * system refuses. */
 static bool open_arena(void)
 {
     pthread_mutex_lock(&open_lock);
@@ -66,7 +67,7 @@ static struct piece *new_piece(char *start, int64_t bytes, struct piece *next)
     return piece;
 }
 
-/* The first free piece that is long enough, cut to size; NULL when there is none. */
+/* Returns the first free piece that is large enough, cut to size, or NULL if there is none. */
 static struct piece *take_piece(int64_t bytes)
 {
     struct piece *piece = pieces;
@@ -151,7 +152,7 @@ static void mul_loop(int64_t n, float *to, const float *a, const float *b)
         to[i] = a[i] * b[i];
 }
 
-/* NaN stays NaN. */
+/* NaN stays NaN, because a comparison with NaN is false. */
 static void relu_loop(int64_t n, float *to, const float *a, const float *b)
 {
     (void)b;
@@ -178,7 +179,7 @@ static bool is_one(grd_scalar alpha)
     return alpha.kind != GRD_SCALAR_COMPLEX && grd_scalar_double(alpha) == 1;
 }
 
-/* Plain tensors of one shape, multiplied by nothing: add and sub have an alpha. */
+/* True if the kernels can compute the call: all tensors are contiguous float32 of one shape, and the alpha of add and sub is 1. */
 static bool takes(const grd_op *op, const grd_value *args)
 {
     for (int i = 0; i < grd_op_arg_count(op); i++)
@@ -191,7 +192,7 @@ struct work {
     loop *loop;
 };
 
-/* The library has planned the call and made the result, which is like the arguments. */
+/* Computes a call. The library has already checked it and allocated the result, which has the arguments' shape, strides and dtype. */
 static bool compute(const grd_op *op, const grd_value *args, grd_tensor *const *results, void *context)
 {
     const struct work *work = context;

@@ -1,6 +1,6 @@
-/* Encrypted tensors: see encrypted.h. The library knows them as wrappers: it calls `serve` for every operator, and reads nothing.
+/* Encrypted tensors: see encrypted.h. To the library they are wrappers: it calls `serve` for every operator and reads no data.
  *
- * Invariant: plain = masked - mask modulo 2^64, for every tensor that is made here. */
+ * Invariant: plain number = masked word - mask modulo 2^64, for every tensor that is made here. */
 #include "encrypted.h"
 
 #include <stdlib.h>
@@ -46,11 +46,11 @@ static const struct secret *secret_of(const grd_tensor *t)
 
 /* ---- Operators: each runs twice, on the masked words and on the mask ------------------------------------------------------------- */
 
-/* What becomes of a plain tensor among the arguments. */
+/* How an unencrypted tensor among the arguments is used. */
 enum rule {
-    LINEAR, /* there is none */
-    SUM,    /* it is added to the masked words, and nothing to the mask */
-    PRODUCT /* both are multiplied by it; not two encrypted ones with each other */
+    LINEAR, /* the operator has no unencrypted argument */
+    SUM,    /* it is added to the masked words only, not to the mask */
+    PRODUCT /* masked words and mask are both multiplied by it; two encrypted tensors cannot be multiplied */
 };
 
 static const struct {
@@ -71,7 +71,7 @@ static bool find_rule(const char *name, enum rule *ret_rule)
     return false;
 }
 
-/* True if the rule holds for the tensors of this call. */
+/* True if the tensors of this call are ones that the rule allows. */
 static bool fits(const grd_op *op, enum rule rule, const grd_value *args)
 {
     int secrets = 0, plain = 0;
@@ -115,9 +115,9 @@ static void serve(const grd_op *op, grd_keyset keys, grd_tensor *out, const grd_
     ret_results[0].v.tensor = wrap(shares);
 }
 
-/* ---- In and out ---------------------------------------------------------------------------------------------------------------------- */
+/* ---- Encryption and decryption ------------------------------------------------------------------------------------------------------- */
 
-/* Words that nobody can foresee, in the given sizes. */
+/* Returns unpredictable random words in the sizes of `like`. */
 static grd_tensor *noise_like(grd_tensor *like)
 {
     grd_tensor *noise = grd_empty(grd_sizes(like), .dtype = GRD_INT64);

@@ -1,17 +1,17 @@
-/* Encrypted tensors: int64 numbers behind a one-time pad, outside the library.
+/* Encrypted tensors: int64 numbers encrypted with a one-time pad, implemented outside of the library.
  *
- * Such a tensor holds two tensors: the masked words, and the mask that was added to them, modulo 2^64. Each alone is noise. What is linear can be
- * computed on both without ever adding them up: sums, differences, multiples, products with plain matrices, views. */
+ * Such a tensor holds two tensors: the mask, and the masked words, which are the numbers plus the mask modulo 2^64. Each of the two alone is noise.
+ * Linear operators can be applied to both without decrypting them: sums, differences, multiples, products with unencrypted matrices, views. */
 #ifndef ENCRYPTED_H
 #define ENCRYPTED_H
 
 #include <gradus/gradus.h>
 
-/* A new encrypted tensor of a plain int64 cpu tensor. TypeError for other tensors; OSError when there is no randomness. */
+/* Returns a new encrypted tensor of the numbers in an int64 cpu tensor. TypeError: another tensor. OSError: the system gives no random bytes. */
 GRD_API grd_tensor *encrypted_from(grd_tensor *plain);
-/* The numbers. TypeError for a tensor that is not encrypted. */
+/* Returns the decrypted numbers. TypeError: the tensor is not encrypted. */
 GRD_API grd_tensor *encrypted_reveal(grd_tensor *t);
-/* The masked words: what a stranger may see. TypeError likewise. */
+/* Returns the masked words, which anybody may see. TypeError: the tensor is not encrypted. */
 GRD_API grd_tensor *encrypted_masked(grd_tensor *t);
 
 #endif

@@ -1,9 +1,9 @@
 /* A plug-in with two operators.
  *
- *     extra::cube(Tensor self, *, Scalar scale=1) -> Tensor     scale * self^3; the gradient is a formula
- *     extra::square_distances(Tensor points) -> Tensor          of n points in d dimensions, [n, d], all n x n; the gradient is a function
+ *     extra::cube(Tensor self, *, Scalar scale=1) -> Tensor     scale * self^3; its gradient is a formula
+ *     extra::square_distances(Tensor points) -> Tensor          the [n, n] squared distances of n points [n, d]; its gradient is a function
  *
- * The second has loops of its own for float32 and float64, and says what it gives without computing it: that is its kernel for the meta device. */
+ * The second operator has loops for float32 and float64. Its kernel for the meta device returns the shape of the result without computing it. */
 #include <gradus/gradus.h>
 
 static grd_value tensor_value(grd_tensor *t)
@@ -14,7 +14,7 @@ static grd_value tensor_value(grd_tensor *t)
 
 /* ---- cube ----------------------------------------------------------------------------------------------------------------------- */
 
-/* Made of operators, it runs on every device. */
+/* The kernel is made of the library's operators, so it runs on every device. */
 static void cube(const grd_op *op, grd_keyset keys, grd_tensor *out, const grd_value *args, grd_value *ret_results, void *context)
 {
     (void)op, (void)keys, (void)out, (void)context;
@@ -24,7 +24,7 @@ static void cube(const grd_op *op, grd_keyset keys, grd_tensor *out, const grd_v
 
 /* ---- square_distances ---------------------------------------------------------------------------------------------------------- */
 
-/* d[i, j] = sum over k of (x[i, k] - x[j, k])^2 */
+/* Computes d[i, j] = sum over k of (x[i, k] - x[j, k])^2. */
 static void distances_float(int64_t n, int64_t d, const float *x, float *result)
 {
     for (int64_t i = 0; i < n; i++)
@@ -47,7 +47,7 @@ static void distances_double(int64_t n, int64_t d, const double *x, double *resu
         }
 }
 
-/* The result, not computed yet; all checks come before the first byte is written. */
+/* Checks the argument and returns an uninitialised result, so that no memory is written before all checks are made. */
 static grd_tensor *new_distances(grd_tensor *points)
 {
     const grd_dtype dtype = grd_tensor_dtype(points);
@@ -81,7 +81,7 @@ static void distances_meta(const grd_op *op, grd_keyset keys, grd_tensor *out, c
     ret_results[0] = tensor_value(new_distances(args[0].v.tensor));
 }
 
-/* dx[i] = 2 * sum over j of s[i, j] * (x[i] - x[j]), with s = grad + grad^T. Made of operators, so that it can be differentiated again. */
+/* Computes dx[i] = 2 * sum over j of s[i, j] * (x[i] - x[j]), with s = grad + grad^T. It is made of operators, so it can be differentiated again. */
 static void distances_gradient(const grd_gradient *gradient, grd_value *ret_grads)
 {
     grd_tensor *x = gradient->args[0].v.tensor, *grad = gradient->grads.data[0];

@@ -3,7 +3,7 @@
 
 #include <gradus/gradus.h>
 
-/* An operator of one tensor, by name. */
+/* Calls an operator that takes one tensor, by its name. */
 static grd_tensor *call(const char *name, grd_tensor *x)
 {
     const grd_op *op = grd_op_find(name);

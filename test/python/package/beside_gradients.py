@@ -1,4 +1,4 @@
-"""A function called with the same tensors in PyTorch and in Gradus: results, gradients and errors are compared."""
+"""Calls a function with the same tensors in PyTorch and in Gradus, and compares results, gradients and errors."""
 import warnings
 
 import numpy
@@ -8,7 +8,7 @@ from oracle import torch
 
 
 def of(module, value):
-    """The tensor in the module, with its dtype and strides, a leaf of its own; anything else as it is."""
+    """Returns a leaf of the module with the tensor's values, dtype and strides. Returns a value that is no tensor unchanged."""
     if not isinstance(value, torch.Tensor):
         return value
     t = value.detach().clone()
@@ -20,7 +20,7 @@ def of(module, value):
 
 
 def outcome(module, function, arguments, keywords):
-    """("raises", class, text), or ("gives", what is to be the same, [arrays that are to be close])."""
+    """Returns ("raises", class, text), or ("gives", what must be equal, [arrays that must be close])."""
     given, named = [of(module, value) for value in arguments], {name: of(module, value) for name, value in keywords.items()}
     module.manual_seed(0)
     with warnings.catch_warnings():
@@ -41,7 +41,8 @@ def outcome(module, function, arguments, keywords):
 
 
 def agree(function, *arguments, tolerance=1e-5, **keywords):
-    """Asserts that function(module) gives the same in both: sizes, dtypes, strides of results, values, gradients, what it writes to its arguments; or the same class of error."""
+    """Asserts that function(module) gives the same in both: sizes, dtypes, strides of results, values, gradients, what it writes to its arguments;
+    or the same class of error."""
     ours, theirs = outcome(gradus, function, arguments, keywords), outcome(torch, function, arguments, keywords)
     what = [tuple(value.shape) if isinstance(value, torch.Tensor) else value for value in arguments], keywords
     assert ours[:2] == theirs[:2], (what, ours[:3], theirs[:3])

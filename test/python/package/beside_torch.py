@@ -1,4 +1,4 @@
-"""The same expression in PyTorch and in Gradus: what tests of the front end compare."""
+"""Evaluates an expression in PyTorch and in Gradus and compares the results."""
 import copy
 import pickle
 import re
@@ -12,7 +12,7 @@ from oracle import torch
 
 
 def plain(text):
-    """An error or a repr in the words that both have: without addresses and the names of modules."""
+    """Returns an error text or a repr without addresses and with PyTorch's module names."""
     text = re.sub(r"0x[0-9a-f]+", "0x", text)
     text = re.sub(r"\n\s+didn't match because.*", "", text).strip()
     text = re.sub(r"\b(gradus|torch)\._C\.|\bgradus\.", "torch.", text)
@@ -24,7 +24,7 @@ def plain(text):
 
 
 def outcome(module, expression):
-    """("is", repr, type) or ("raises", class, text)."""
+    """Returns ("is", repr, type) or ("raises", class, text)."""
     names = {"torch": module, "pickle": pickle, "copy": copy, "np": numpy, "zeros": module.zeros, "ones": module.ones, "tensor": module.tensor}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -39,7 +39,7 @@ def outcome(module, expression):
 
 
 def check(expression):
-    """Fails unless both give the same value, or the same error, whose text may go on with the words that were possible."""
+    """Fails unless both give the same value or the same error. The text of Gradus's error may also list the strings that are allowed."""
     expected, found = outcome(torch, expression), outcome(gradus, expression)
     if expected[0] == found[0] == "raises" and found[2].startswith(expected[2] + ': "'):
         found = (*found[:2], expected[2])

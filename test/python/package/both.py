@@ -1,4 +1,4 @@
-"""Programs that are run with gradus and with PyTorch, to give the same."""
+"""Helpers for programs that are run with gradus and with PyTorch and must give the same results."""
 import importlib
 
 import pytest
@@ -8,7 +8,7 @@ from oracle import needs_torch, torch
 
 
 def plain(value):
-    """Tensors as lists, so that results of both can be compared."""
+    """Replaces tensors by lists, so that results of both libraries can be compared."""
     if hasattr(value, "tolist"):
         return value.tolist()
     if isinstance(value, (tuple, list)):
@@ -17,7 +17,7 @@ def plain(value):
 
 
 def same(program, *args):
-    """Both results of program(module, *args), which are equal, as plain values."""
+    """Runs program(module, *args) with both libraries, checks that the results are equal, and returns them without tensors."""
     needs_torch()
     ours, theirs = plain(program(gradus, *args)), plain(program(torch, *args))
     assert ours == theirs, f"gradus: {ours}\ntorch:  {theirs}"
@@ -25,19 +25,19 @@ def same(program, *args):
 
 
 def caught(call, *args, **kwargs):
-    """The class and the text of the exception that the call raises."""
+    """Returns the class and the text of the exception that the call raises."""
     with pytest.raises(Exception) as info:
         call(*args, **kwargs)
     return type(info.value).__name__, str(info.value)
 
 
 def part(module, name):
-    """A module below gradus or torch: part(torch, "utils.hooks")."""
+    """Returns a submodule of gradus or torch, for example part(torch, "utils.hooks")."""
     return importlib.import_module(f"{module.__name__}.{name}")
 
 
 def saving_function(torch, reads=True):
-    """A function of two times its argument that saves it, and reads it again in backward or does not."""
+    """Returns a custom function that doubles its argument and saves it; its backward reads the saved tensor or does not."""
 
     class Double(torch.autograd.Function):
         @staticmethod

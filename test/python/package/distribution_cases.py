@@ -1,4 +1,4 @@
-"""Distributions with their parameters: what the tests of them are run over."""
+"""Distributions with parameters, over which the tests of distributions are parametrized."""
 import numpy as np
 
 
@@ -31,7 +31,7 @@ def counts(*shape, most=20):
     return lambda seed: np.floor(numbers(seed, shape, 1, most)).tolist()
 
 
-# Class -> keywords that are tensors, made of a seed. Shapes broadcast.
+# Each case has a class, and for each keyword a function that makes a tensor from a seed. The shapes broadcast.
 CASES = [
     ("Bernoulli", {"probs": unit(3)}), ("Bernoulli", {"logits": real(2, 3)}),
     ("Beta", {"concentration1": positive(3), "concentration0": positive(2, 1)}),
@@ -88,12 +88,12 @@ def parameters(module, case, seed=0, dtype="float64", requires_grad=False):
 
 
 def build(module, case, **options):
-    """The distribution of a case, and its parameters."""
+    """Returns the distribution of a case and its parameters."""
     made = parameters(module, case, **options)
     return getattr(module.distributions, case[0])(**FIXED.get(case[0], {}), **made), made
 
 
-# Facts and functions of a distribution without an argument, and of values.
+# Attributes, functions without an argument, and functions of a value.
 FACTS = ["mean", "mode", "variance", "stddev"]
 FUNCTIONS = ["entropy", "perplexity"]
 OF_VALUES = ["log_prob", "cdf"]

@@ -1,4 +1,4 @@
-"""Random indices: each is made as a list of parts, from which come the index for Gradus, for PyTorch and for NumPy."""
+"""Random indices. Each is a list of parts, from which the index for Gradus, for PyTorch and for NumPy is made."""
 import math
 
 import numpy as np
@@ -8,7 +8,7 @@ from oracle import torch
 
 
 class Names:
-    """A part that names elements: an array, and the form in which it is given."""
+    """A part of an index that lists elements: an array of integers or bools, and the form (list, tensor, …) in which it is given."""
 
     def __init__(self, array, form):
         self.array = array
@@ -43,14 +43,14 @@ def random_mask(rng, sizes):
 
 
 def random_numbers(rng, size, shape):
-    """Numbers of elements, of a shape that broadcasts with the one given."""
+    """Returns an array of indices whose shape broadcasts with `shape`."""
     shape = tuple(1 if rng.random() < 0.1 else n for n in shape[rng.randrange(len(shape)):])
     numbers = np.array([rng.randrange(-size, size) for _ in range(math.prod(shape))], dtype=np.int64).reshape(shape)
     return numbers.astype(np.int32) if rng.random() < 0.2 else numbers
 
 
 class Maker:
-    """Makes the parts of one index; its names broadcast with each other."""
+    """Makes the parts of one index. The arrays in it broadcast with each other."""
 
     def __init__(self, rng, steps, names):
         self.rng = rng
@@ -59,7 +59,7 @@ class Maker:
         self.shape = rng.choice([(2,), (3,), (2, 3), (1,), (3, 1)])
 
     def part(self, sizes):
-        """A part that stands for the first of the dimensions, or for several, or for none."""
+        """Returns a part that indexes the first dimension, several dimensions, or none, and the number of dimensions."""
         rng, kind = self.rng, self.rng.random()
         if kind < 0.25 and sizes[0] > 0:
             number = rng.randrange(-sizes[0], sizes[0])
@@ -80,7 +80,7 @@ class Maker:
         return random_slice(rng, sizes[0], self.steps), 1
 
     def cover(self, sizes):
-        """Parts for exactly these dimensions."""
+        """Returns parts that index exactly these dimensions."""
         parts = []
         while sizes:
             part, span = self.part(sizes)
@@ -90,7 +90,7 @@ class Maker:
 
 
 def random_index(rng, shape, steps=(None, 1, 2, 3, -1, -2), names=True):
-    """Parts of an index into a tensor of that shape."""
+    """Returns the parts of an index for a tensor of that shape."""
     maker = Maker(rng, steps, names)
     end = rng.randint(0, len(shape))
     parts = maker.cover(shape[:end])
@@ -109,13 +109,12 @@ def for_gradus(parts):
 
 
 def for_torch(parts):
-    """PyTorch knows its own tensors only."""
+    """Returns the index for PyTorch, which does not know Gradus's tensors."""
     return as_index([int(part) if isinstance(part, gradus.Tensor) else part for part in parts], Names.for_torch)
 
 
 def in_two_steps(array, parts):
-    """What the index means, by NumPy: views first, then names with nothing but whole dimensions between them. Where each part stands in the view
-    follows from the order."""
+    """Computes the result of an index with NumPy: first the slices, integers and None as a view, then the arrays, with full slices between them."""
     views, places, dim = [], [], 0
     spans = [span_of(part) for part in parts]
     for i, part in enumerate(parts):
@@ -142,7 +141,7 @@ def in_two_steps(array, parts):
 
 
 def span_of(part):
-    """How many dimensions it stands for."""
+    """Returns the number of dimensions that a part indexes."""
     if isinstance(part, Names):
         return part.array.ndim if part.array.dtype == bool else 1
     return 0 if part is None or part is Ellipsis or part is True else 1

@@ -1,4 +1,4 @@
-"""What tests of lost references share."""
+"""Measures lost references and blocks of memory."""
 import gc
 import sys
 
@@ -6,13 +6,13 @@ ROUNDS, CALLS = 4, 200
 
 
 def lost(call, *objects):
-    """How many blocks of memory and references to the objects every call leaves behind. What is lost is lost in each round: caches and free
-    lists grow in some."""
+    """Returns how many blocks of memory and references to the objects each call leaks. A leak grows in every round, whereas caches and free lists
+    grow in some rounds only, so the smallest growth is taken."""
     def measure():
         gc.collect()
         return [sys.getallocatedblocks(), *(sys.getrefcount(thing) for thing in objects)]
 
-    gc.freeze()  # What is there already needs not be looked at.
+    gc.freeze()  # The collector need not visit existing objects.
     counts = [measure()]
     for _ in range(ROUNDS):
         for _ in range(CALLS):

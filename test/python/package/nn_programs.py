@@ -1,7 +1,7 @@
 """Programs that are run with PyTorch and with Gradus and must observe the same.
 
-@same makes a test of a generator function: its argument is the framework, what it yields is compared. attempt() turns an exception into its
-class and text.
+@same makes a test of a generator function: its argument is the framework, and the values that it yields are compared. attempt() replaces an
+exception by its class and text.
 """
 import functools
 import numbers
@@ -14,18 +14,18 @@ from oracle import needs_torch, torch
 
 
 def attempt(function, *args, **kwargs):
-    """What the call returns, or the class and text of what it raises; and the warnings before that."""
+    """Returns the result of the call, or the class and text of its exception; with the classes of the warnings, if there are any."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         try:
             result = function(*args, **kwargs)
         except Exception as error:
-            result = type(error).__name__, str(error).split(': "none", "mean"')[0]  # PyTorch does not say which words there are
+            result = type(error).__name__, str(error).split(': "none", "mean"')[0]  # PyTorch does not list the strings that are allowed
     return (result, [warning.category.__name__ for warning in caught]) if caught else result
 
 
 def plain(value):
-    """Numbers, strings and lists of these: what can be compared between the two."""
+    """Returns the value as numbers, strings and lists, which can be compared between the libraries."""
     if isinstance(value, (gradus.Tensor, torch.Tensor)):
         values = plain(value.detach().tolist())
         return [str(value.dtype).split(".")[-1], list(value.shape), value.requires_grad, values]
@@ -55,12 +55,12 @@ def observations(program, framework, *args):
 
 
 def same(program=None, *, tolerance=1e-5):
-    """tolerance 0: the same bits."""
+    """Decorator that compares the observations of a program. tolerance 0: they must have the same bits."""
     if program is None:
         return functools.partial(same, tolerance=tolerance)
 
     def test():
-        needs_torch()  # before a program begins, which leaves hooks behind where it is not finished
+        needs_torch()  # checked before the program begins: if it stopped midway it would leave hooks behind
         got, wanted = observations(program, gradus), observations(program, torch)
         assert_same(got, wanted, tolerance, program.__name__)
 

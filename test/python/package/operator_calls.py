@@ -1,4 +1,4 @@
-"""Every operator that the schema shows to Python, as what Python calls, and the arguments of its samples as Gradus's tensors."""
+"""Every operator that the schema offers to Python, as a Python callable, and the arguments of its samples as Gradus tensors."""
 import ast
 import random
 import sys
@@ -18,7 +18,7 @@ HOMES = {"function": _C, "nn": _C.nn, "linalg": _C.linalg, "special": _C.special
 
 
 def with_operators_arguments(function, one):
-    """The function as one of the operator's arguments, where Python has them in another order or only some: python.arguments of the entry."""
+    """Adapts a Python function to the operator's arguments, if its parameters have another order or are a subset (python.arguments of the entry)."""
     if one.order is None:
         return function
 
@@ -28,26 +28,26 @@ def with_operators_arguments(function, one):
         more = {name: value for name, value in by_name.items() if name not in names}
         given = {a.name: a.default for a in one.operator.args if a.has_default and not a.keyword} | given
         found = {p.name: given[names[i]] for p, i in zip(one.parameters, one.order) if i < len(names) and names[i] in given}
-        found |= {p.name: False for p, i in zip(one.parameters, one.order) if i >= len(names) and p.default is None}  # those that only PyTorch needs
+        found |= {p.name: False for p, i in zip(one.parameters, one.order) if i >= len(names) and p.default is None}  # only PyTorch needs them
         for p in one.parameters:
             if p.kind == "PY_KIND_REDUCTION" and isinstance(found[p.name], str):
                 if found[p.name] not in REDUCTIONS:
                     raise RuntimeError(f"reduction={found[p.name]!r} has no number")
                 found[p.name] = REDUCTIONS[found[p.name]]
-        first = [found.pop("self")] if "self" in found else []  # of a method
+        first = [found.pop("self")] if "self" in found else []  # the function is a method
         return function(*first, **found, **more)
     call.like = lambda other: with_operators_arguments(other, one)
     return call
 
 
 def shown():
-    """[(name, callable, operator, form)]: every signature that a call from Python can take."""
+    """Returns [(name, callable, operator, form)] with every signature that a call from Python can use."""
     return [(f"{home}.{name}", with_operators_arguments(getattr(HOMES[home], name), one), one.operator, one.form)
             for (home, name), function in functions(OPERATORS).items() for one in function.signatures if hasattr(HOMES[home], name)]
 
 
 def tensor(call, domain, dtype, generator):
-    """The tensor that T(…), C(…), I(…) or B(…) describes."""
+    """Returns the tensor that T(…), C(…), I(…) or B(…) describes."""
     sizes, kind = [ast.literal_eval(a) for a in call.args], call.func.id
     bounds = {k.arg: ast.literal_eval(k.value) for k in call.keywords}
     if kind == "B":
@@ -61,7 +61,7 @@ def tensor(call, domain, dtype, generator):
 
 
 def arguments(operator, text, dtype=torch.float32, seed=0):
-    """{name: value} of one sample."""
+    """Returns {name: value} for one sample."""
     generator = torch.Generator().manual_seed(seed)
     domain = operator.test.get("domain", [-2, 2])
     call = ast.parse(f"f({text.removeprefix('~')})", mode="eval").body
@@ -79,7 +79,7 @@ def arguments(operator, text, dtype=torch.float32, seed=0):
 
 
 def call(function, operator, values, **more):
-    """Calls with what may be given by position, then by keyword."""
+    """Calls the function with arguments by position as far as they may be, and the others by keyword."""
     positional, by_name = [], {}
     for argument in operator.args:
         if argument.name not in values:
@@ -92,7 +92,7 @@ def call(function, operator, values, **more):
 
 
 class Mutations:
-    """Changes one argument of a call, or some, into what is extreme, empty, shared or of another kind."""
+    """Changes one argument of a call, or several, to an extreme, empty or aliased value or one of another type."""
 
     INTEGERS = [0, 1, -1, 2, -2, 3, 31, 64, -64, 2**15, 2**31 - 1, 2**31, -2**31, 2**32, 2**61, 2**62 - 1, 2**62, -2**62, 2**63 - 2, 2**63 - 1, -2**63, -2**63 + 1, 2**63, 2**64 - 1]
     NUMBERS = [0.0, -0.0, 1.5, -1.5, float("nan"), float("inf"), -float("inf"), 1e300, 1e-300, 9.3e18, -9.3e18, 1j, True, False]
@@ -173,7 +173,7 @@ class Mutations:
         return self.integer() if argument.kind == "int" or self.random.random() < 0.6 else self.random.choice(self.NUMBERS)
 
     def mutated(self, operator, values):
-        """A copy with changes in it."""
+        """Returns a copy of the arguments with changes."""
         values = dict(values)
         for _ in range(self.random.choice([1, 1, 1, 2, 3])):
             argument = self.random.choice(operator.args) if operator.args else None

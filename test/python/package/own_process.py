@@ -1,4 +1,4 @@
-"""Tests that call the library with anything: each part of one runs in a process of its own, so that a crash is seen as one."""
+"""Runs parts of a test in processes of their own, so that a crash is detected. For tests that call the library with arbitrary arguments."""
 import os
 import subprocess
 import sys
@@ -8,7 +8,7 @@ PARTS = 4
 
 
 def attempt(function, *arguments, **keywords):
-    """What the call gives, or None where it raises an exception that a caller can expect."""
+    """Returns the result of the call, or None if it raises an exception that a caller can expect."""
     try:
         return function(*arguments, **keywords)
     except (SystemExit, KeyboardInterrupt, SystemError):
@@ -18,7 +18,7 @@ def attempt(function, *arguments, **keywords):
 
 
 def check_part(file, part):
-    """Runs the file as a program with the part's number."""
+    """Runs the file as a program with the number of the part as its argument."""
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
     result = subprocess.run([sys.executable, "-X", "faulthandler", file, str(part)], cwd=Path(file).resolve().parent, env=environment, capture_output=True,
                             text=True, errors="replace")

@@ -1,18 +1,18 @@
-"""Every function of the extension, and arguments for them: right ones now and then, mostly wrong ones."""
+"""Every function of the extension, and random arguments for them, most of which are wrong."""
 import random
 from contextlib import contextmanager
 
 import gradus as torch
 from gradus import _C
 
-# They change the process, or wait for somebody: left out by name.
+# Functions that change the process or block are left out by name.
 OUTSIDE = {"_set_function_class", "set_num_threads", "_memory_set_limit", "_memory_set_cache_limit", "set_num_interop_threads", "set_default_dtype", "load_library", "set_printoptions", "_push_on_torch_function_stack", "_pop_torch_function_stack",
            "set_grad_enabled", "_set_grad_enabled", "set_autocast_enabled", "set_autocast_dtype", "set_autocast_cache_enabled", "set_autocast_cpu_enabled", "set_autocast_cpu_dtype", "set_autocast_gpu_dtype",
            "autocast_increment_nesting", "autocast_decrement_nesting", "set_anomaly_enabled", "data_ptr", "_from_storage", "_batch_begin", "_batch_end", "_enter_dual_level", "_exit_dual_level", "set_default_device", "set_default_tensor_type"}
 
 
 def functions():
-    """[(name, callable)]: of the module, of its nn, and the methods and properties of Tensor."""
+    """Returns [(name, callable)] of the extension module, its nn, and the methods and properties of Tensor."""
     found = [(name, value) for name, value in vars(_C).items() if callable(value) and not isinstance(value, type)]
     found += [(f"nn.{name}", value) for name, value in vars(_C.nn).items() if callable(value)]
     for name, value in vars(torch.Tensor).items():
@@ -23,12 +23,12 @@ def functions():
     return [(name, value) for name, value in found if name.split(".")[-1] not in OUTSIDE]
 
 
-BATCH = 3  # elements
+BATCH = 3  # number of elements
 
 
 @contextmanager
 def levels():
-    """Inside, arguments are dual and batch tensors, too."""
+    """Enters a dual level and a batch level, in which arguments may also be dual tensors and batch tensors."""
     _C._enter_dual_level()
     _C._batch_begin(BATCH, "different")
     try:
@@ -39,7 +39,7 @@ def levels():
 
 
 class Strange:
-    """Says that it is an integer, a sequence and a number, and fails whenever it is asked."""
+    """An object that claims to be an integer, a sequence and a number, and raises an exception whenever it is used as one."""
 
     def _refuse(self, *_):
         raise ZeroDivisionError("strange")
@@ -48,7 +48,7 @@ class Strange:
 
 
 class Arguments:
-    """Random arguments from a seed."""
+    """Makes random arguments from a seed."""
 
     def __init__(self, seed):
         self.random = random.Random(seed)
@@ -69,7 +69,7 @@ class Arguments:
         return self.transformed(t) if _C._batch_size() == BATCH else t
 
     def transformed(self, t):
-        """Dual, a batch, or both, where it can be. What was drawn inside of a level is a batch already."""
+        """Makes a tensor a dual tensor, a batch tensor, or both, if possible. A random tensor made inside a level is a batch tensor already."""
         if (t.dtype.is_floating_point or t.dtype.is_complex) and self.random.random() < 0.5:
             t = _C._make_dual(t, torch.ones_like(t))
         return _C._batch(t) if not _C._is_batched(t) and t.dim() > 0 and t.size(0) == BATCH else t
@@ -88,7 +88,7 @@ class Arguments:
         return self.random.choice(choices)()
 
     def call(self):
-        """(positional, keywords)"""
+        """Returns random (positional, keyword) arguments."""
         positional = [self.value() for _ in range(self.random.choice([0, 1, 1, 2, 2, 3, 3, 4, 6]))]
         names = ["dim", "out", "dtype", "keepdim", "other", "input", "size", "alpha", "device", "requires_grad", "generator", "reduction", "nonsense"]
         keywords = {name: self.value() for name in self.random.sample(names, self.random.choice([0, 0, 0, 1, 2]))}

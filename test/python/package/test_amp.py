@@ -1,4 +1,4 @@
-"""Mixed precision beside PyTorch's: the dtype of every operator's result under autocast, casts and their cache, GradScaler."""
+"""Mixed precision compared with PyTorch: the dtype of every operator's result under autocast, casts and their cache, GradScaler."""
 import copy
 import pickle
 
@@ -8,7 +8,7 @@ import gradus
 from oracle import torch
 
 F = "nn.functional."
-# Calls with shapes of their float32 arguments. Integers are classes.
+# Calls and the shapes of their float32 arguments. An integer stands for class labels.
 CALLS = {
     "matmul": ("matmul", (2, 3), (3, 4)),
     "mm": ("mm", (2, 3), (3, 4)),
@@ -55,7 +55,7 @@ CALLS = {
 
 
 def result_of(library, call, dtypes, autocast):
-    """The result with arguments of these dtypes, one after the other, the last for the rest; or the class of the error."""
+    """Returns the result for arguments of these dtypes in turn, the last dtype for the remaining ones; or the class of the error."""
     name, *arguments = call
     function = library
     for part in name.split("."):
@@ -88,7 +88,7 @@ def result_of(library, call, dtypes, autocast):
 def test_the_dtype_of_a_result_is_pytorchs(name, dtypes, autocast):
     ours, theirs = (result_of(library, CALLS[name], list(dtypes), {key: getattr(library, value) if key == "dtype" else value for key, value in autocast.items()})
                     for library in (gradus, torch))
-    if isinstance(theirs, type):  # An error there: here the dtypes may be promoted, but nothing else.
+    if isinstance(theirs, type):  # PyTorch raises an error: Gradus may promote the dtypes instead, but nothing else
         return
     assert not isinstance(ours, type)
     assert str(ours.dtype) == str(theirs.dtype)
@@ -212,7 +212,7 @@ def test_custom_functions():
 
 
 def scaled(library, grads):
-    """The scale and the parameter after steps with these gradients, and the scaler's state."""
+    """Returns the scale, the parameter after steps with these gradients, and the scaler's state."""
     weight = library.ones(2, requires_grad=True)
     optimizer = library.optim.SGD([weight], lr=0.5)
     scaler = library.amp.GradScaler("cpu", init_scale=8.0, growth_interval=2, growth_factor=4.0)

@@ -1,4 +1,4 @@
-"""Anomaly mode: errors of a backward pass show the forward call, and NaN is an error. The same with gradus and PyTorch."""
+"""Anomaly mode: an error in a backward pass shows the forward call, and NaN is an error. The programs behave the same with gradus and PyTorch."""
 import threading
 import warnings
 
@@ -7,7 +7,7 @@ from both import caught, gradus, same
 
 
 def outcome(torch, program, **mode):
-    """What the program raises in anomaly mode, and the first line and the last source line of each warning."""
+    """Returns the exception of the program in anomaly mode, and the first line and the last source line of each warning."""
     with warnings.catch_warnings(record=True) as seen, torch.autograd.set_detect_anomaly(True, **mode):
         warnings.simplefilter("always")
         try:

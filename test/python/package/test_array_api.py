@@ -1,7 +1,8 @@
-"""The namespace of the Python array API standard: its names and signatures (test/data/array_api.json), types, special cases and the functions that are not operators.
+"""The namespace of the Python array API standard: names and signatures (test/data/array_api.json), types, special cases and functions that are no
+operators.
 
-The standard's own suite (data-apis/array-api-tests) is run by hand: ARRAY_API_TESTS_MODULE=gradus.array_api ARRAY_API_TESTS_VERSION=2025.12 pytest array_api_tests
---xfails-file=…/test/data/array_api_exceptions.txt. The file says what the operators of a tensor do otherwise, and why.
+The standard's own test suite (data-apis/array-api-tests) is run by hand: ARRAY_API_TESTS_MODULE=gradus.array_api ARRAY_API_TESTS_VERSION=2025.12
+pytest array_api_tests --xfails-file=…/test/data/array_api_exceptions.txt. That file lists where the operators of a tensor deviate, and why.
 """
 import inspect
 import json
@@ -28,7 +29,7 @@ def find(name):
 
 @pytest.mark.parametrize("name", sorted(SIGNATURES))
 def test_signatures(name):
-    """The parameters of the standard, in its order and of its kinds; a default may be where the standard has none."""
+    """The parameters have the names, order and kinds of the standard. A parameter may have a default where the standard has none."""
     wanted = inspect.signature(eval(f"lambda {SIGNATURES[name]}: None"))
     ours = inspect.signature(find(name))
     assert [(p.name, p.kind) for p in ours.parameters.values()] == [(p.name, p.kind) for p in wanted.parameters.values()]

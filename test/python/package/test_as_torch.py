@@ -1,4 +1,4 @@
-"""Programs written for PyTorch, run by `python -m gradus.as_torch`; and the modules that answer for what is not there."""
+"""Programs written for PyTorch, run by `python -m gradus.as_torch`, and the modules that stand in for absent parts of PyTorch."""
 import os
 import signal
 import subprocess
@@ -154,7 +154,7 @@ def test_install_refuses_when_pytorch_is_there():
     assert "RuntimeError: torch has been imported already" in result.stderr
 
 
-# What is not there.
+# Parts of PyTorch that are absent.
 
 ANSWERS = [
     "cuda.is_available()", "cuda.device_count()", "cuda.is_initialized()", "cuda.manual_seed(1)", "cuda.manual_seed_all(1)",

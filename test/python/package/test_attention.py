@@ -1,4 +1,5 @@
-"""scaled_dot_product_attention, multi_head_attention_forward and nn.attention: numbers, gradients, strides, random numbers and errors are PyTorch's."""
+"""scaled_dot_product_attention, multi_head_attention_forward and nn.attention: values, gradients, strides, random numbers and errors are
+PyTorch's."""
 import math
 import random
 
@@ -8,7 +9,7 @@ from nn_programs import attempt, same
 
 
 def cases(seed, count):
-    """Sizes and options of calls: [(batch, L, S, E, Ev, kind of mask, dropout, scale)]."""
+    """Yields random sizes and options of calls: (batch, L, S, E, Ev, kind of mask, dropout, scale)."""
     draw = random.Random(seed)
     for _ in range(count):
         batch = [draw.choice([1, 2, 3]) for _ in range(draw.choice([0, 1, 2, 2, 3]))]
@@ -37,7 +38,7 @@ def test_cases(seed):
     def program(t):
         for batch, rows, keys, width, value_width, kind, dropout, scale in cases(seed, 15):
             if kind == "causal" and scale is not None:
-                scale = abs(scale)  # with a negative one PyTorch's kernel gives NaN
+                scale = abs(scale)  # PyTorch's kernel returns NaN for a negative scale
             query, key, value = (t.randn(*batch, *sizes).requires_grad_() for sizes in ((rows, width), (keys, width), (keys, value_width)))
             if len(batch) > 1 and width % 2:
                 key = key.transpose(-2, -3).contiguous().transpose(-2, -3)
@@ -69,7 +70,7 @@ def test_dropout_draws_the_numbers_of_pytorch(t):
         for sizes in ((3, 4), (2, 3, 17, 4)):
             x = t.randn(*sizes).to(dtype)
             t.manual_seed(7)
-            zeros = t.nn.functional.scaled_dot_product_attention(x, x, t.ones_like(x), dropout_p=0.9) == 0  # rows none of whose weights is kept
+            zeros = t.nn.functional.scaled_dot_product_attention(x, x, t.ones_like(x), dropout_p=0.9) == 0  # in some rows dropout removes all weights
             yield zeros, t.rand(2)
 
 

@@ -1,11 +1,11 @@
-"""Autocast beside PyTorch's: the dtypes of the results of every call that the schema shows to Python, and of everything that nn.functional has."""
+"""Autocast compared with PyTorch: the dtypes of the results of every call that the schema offers to Python, and of all functions of nn.functional."""
 import pytest
 
 import gradus
 import operator_calls
 from oracle import torch
 
-# Operators that are cast otherwise than PyTorch casts its own.
+# Operators that Gradus casts differently from PyTorch, with the reason.
 OTHERWISE = {
     "lstm": "PyTorch's choice of oneDNN decides: not for projections, whose cells stay float32, nor for no rows",
     "lstm_packed": "as lstm",
@@ -22,7 +22,7 @@ HOMES = {"function": (torch, torch._C._VariableFunctions), "nn": (torch._C._nn, 
 
 
 def theirs(path, function):
-    """PyTorch's function of that home and name, called as Gradus's is; None where it has none."""
+    """Returns PyTorch's function of that home and name, with the call signature of Gradus's; None if there is none."""
     home, name = path.split(".")
     found = next((getattr(place, name) for place in HOMES[home] if hasattr(place, name)), None)
     return function.like(found) if found is not None and hasattr(function, "like") else found
@@ -43,7 +43,7 @@ def dtypes(value):
 
 
 def outcome(library, function, operator, values):
-    """The dtypes of the results of a call under autocast, or the error."""
+    """Returns the dtypes of the results of a call under autocast, or the error."""
     try:
         with library.autocast("cpu"):
             return dtypes(operator_calls.call(function, operator, values))
@@ -52,7 +52,7 @@ def outcome(library, function, operator, values):
 
 
 def mixed(values, library):
-    """The arguments with their first floating tensor in the lower dtype."""
+    """Returns the arguments with the first floating tensor converted to bfloat16."""
     first = next((name for name, value in values.items() if isinstance(value, library.Tensor) and value.is_floating_point()), None)
     return values if first is None else {**values, first: values[first].to(library.bfloat16)}
 

@@ -1,4 +1,4 @@
-"""backward, grad and the nodes of the graph, beside PyTorch."""
+"""backward, grad and the nodes of the graph, compared with PyTorch."""
 import sys
 
 import pytest

@@ -1,4 +1,4 @@
-"""gradcheck, gradgradcheck, and autograd.functional, beside PyTorch."""
+"""gradcheck, gradgradcheck and autograd.functional, compared with PyTorch."""
 import pytest
 from both import caught, gradus, part, same, torch
 
@@ -63,7 +63,7 @@ def test_wrong_gradients():
 
 
 def test_a_function_that_is_not_constant():
-    """It has no gradient, but its values change."""
+    """An output without gradient whose values depend on the input is an error."""
     a = double(gradus, [1.0, 2.0])
     name, text = caught(gradus.autograd.gradcheck, lambda a: a.detach() * 2, a)
     assert (name, text) == ("GradcheckError", "Numerical gradient for function expected to be zero")
@@ -115,7 +115,7 @@ def test_forward_mode():
     assert same(program) == [True, True, True, False]
 
 
-# ---- functional ----------------------------------------------------------------------------------------------------------------------
+# ---- autograd.functional -------------------------------------------------------------------------------------------------------------
 def outer(a, b):
     return a.exp().sum(1) * b
 
@@ -155,7 +155,7 @@ def test_functional(name):
 
 
 def numbers(result):
-    """Shape and elements of every tensor, and that it has no history."""
+    """Returns shape and elements of every tensor, and checks that the tensors have no history."""
     if isinstance(result, tuple):
         return [item for part in result for item in numbers(part)]
     assert not result.requires_grad

@@ -1,5 +1,5 @@
-"""Backward passes from several roots, into chosen inputs and through nodes with many edges: every gradient once, every hook once, nothing written that
-somebody else sees."""
+"""Backward passes from several roots, into chosen inputs and through nodes with many edges: every gradient is computed once, every hook is called
+once, and no tensor is written that somebody else can see."""
 import pytest
 
 import gradus as torch
@@ -32,7 +32,7 @@ def test_a_root_given_twice_counts_twice():
 @pytest.mark.parametrize("root", [lambda x: x * x, lambda x: x.sum(), lambda x: x.reshape(2, 1), lambda x: (x * x).sum(), lambda x: torch.cat([x, x]), lambda x: x.clone()])
 @pytest.mark.parametrize("times", [2, 3])
 def test_a_root_given_often_is_as_many_passes(root, times):
-    """Leaves may lie right below it, or further down."""
+    """A root that is given n times counts n times, whether the leaf is directly below it or further down the graph."""
     once, often = leaf(1.0, 2.0), leaf(1.0, 2.0)
     for _ in range(times):
         y = root(once)
@@ -55,7 +55,8 @@ LAYOUTS = {"one dimension": torch.ones(4), "rows": torch.ones(2, 3), "columns": 
 
 @pytest.mark.parametrize("layout", LAYOUTS)
 def test_a_gradient_that_somebody_holds_is_copied(layout):
-    """Whether it comes to a leaf, or is added to another on its way there; a detached tensor has the same memory without being a view."""
+    """A gradient returned by a custom function is not written, whether it goes to a leaf or is added to another one. A detached tensor shares its
+    memory without being a view."""
     kept = LAYOUTS[layout].clone()
 
     class Give(torch.autograd.Function):
@@ -82,7 +83,7 @@ def test_a_gradient_that_somebody_holds_is_copied(layout):
 
 @pytest.mark.parametrize("n", [1, 2, 62, 63, 64, 65, 66, 130])
 def test_many_edges(n):
-    """Each input of a node gets its gradient, those that need none get none, and hooks see them."""
+    """Each input of a node that requires a gradient gets one, the others get none, and hooks see the gradients."""
     for wanted in ({n - 1}, {0, n - 1}, set(range(0, n, 2)), set(range(n))):
         inputs = [torch.full((2,), float(i), requires_grad=i in wanted) for i in range(n)]
         (torch.cat(inputs) * torch.arange(2.0 * n)).sum().backward()
@@ -151,7 +152,7 @@ def test_a_tensor_with_a_live_view_is_not_resized():
 
 @pytest.mark.parametrize("written", [(), (0,), (1,), (0, 1), (1, 1)])
 def test_each_tensor_of_a_saved_list_has_a_version_of_its_own(written):
-    """Writing before it is saved does no harm, and writing afterwards is noticed for each."""
+    """Writing an index before it is saved is allowed; writing any of the indices after that is detected."""
     indices = [torch.tensor([0, 1]), torch.tensor([1, 0])]
     for i in written:
         indices[i].add_(0)

@@ -1,4 +1,4 @@
-"""The engine beside PyTorch: several roots, many edges, gradients that others hold, functions whose graph is gone."""
+"""The backward engine compared with PyTorch: several roots, many edges, gradients that others hold, functions whose graph was freed."""
 import itertools
 
 import pytest
@@ -23,7 +23,7 @@ def test_roots_given_several_times(order):
 
 @pytest.mark.parametrize("wanted", [[0], [62], [63], [64], [69], [3, 66], [63, 69], range(70)])
 def test_each_of_many_edges(wanted):
-    """A node knows of each edge whether its gradient is wanted, of those from 63 on together."""
+    """A node has a flag for each of its first 63 edges that says whether the gradient is wanted, and one flag for all edges from number 63 on."""
 
     def program(torch):
         leaves = [leaf(torch, float(i)) for i in range(70)]
@@ -105,7 +105,7 @@ def test_a_gradient_that_others_hold_is_copied():
 
 @pytest.mark.parametrize("reads", [False, True])
 def test_a_function_whose_graph_is_gone(reads):
-    """Only what asks for saved tensors needs them."""
+    """After the graph is freed, only nodes that read saved tensors fail."""
 
     def program(torch):
         x = leaf(torch)
@@ -147,7 +147,7 @@ def test_functions_keep_subclasses():
 
 
 def test_gradients_of_products_lie_as_their_tensors():
-    """A factor stored by columns gets such a gradient, which a leaf then takes without a copy."""
+    """The gradient of a column-major factor is column-major, and a leaf takes it over without copying."""
 
     def program(torch):
         strides = []

@@ -1,4 +1,4 @@
-"""autograd.Function, beside PyTorch."""
+"""autograd.Function, compared with PyTorch."""
 import doctest
 
 import pytest

@@ -1,4 +1,4 @@
-"""Random programs of hooks, run with gradus and with PyTorch: which hooks are called, in which order, with what."""
+"""Random programs with hooks, run with gradus and with PyTorch: which hooks are called, in which order, and with which arguments."""
 import random
 import warnings
 
@@ -7,7 +7,7 @@ from both import plain, same
 
 
 class Program:
-    """Builds a small graph, registers hooks of all kinds that replace gradients, remove and register others, and runs passes."""
+    """Builds a small graph, registers hooks of all kinds that replace gradients and remove and register other hooks, and runs backward passes."""
 
     def __init__(self, torch, seed):
         self.torch, self.choose = torch, random.Random(seed)
@@ -31,7 +31,7 @@ class Program:
         return a - b * 3
 
     def node(self):
-        """Of a tensor, or below one."""
+        """Returns the node of a random tensor, or one of the nodes below it."""
         t = self.choose.choice(self.tensors)
         node = t.grad_fn if t.grad_fn is not None else self.torch.autograd.graph.get_gradient_edge(t).node
         if self.choose.random() < 0.2:
@@ -44,14 +44,14 @@ class Program:
         self.log.append((name, *(plain(value) for value in values)))
 
     def behaviour(self):
-        """What a hook does besides being noted."""
+        """Returns what a hook does besides recording its call."""
         return self.choose.choice(["nothing"] * 4 + ["replace", "remove", "register"])
 
     def react(self, behaviour, number):
         if behaviour == "remove" and self.handles:
             self.handles[number % len(self.handles)].remove()
         elif behaviour == "register" and len(self.handles) < 12:
-            # No leaf: one without hooks does not wait in the queue here, so a hook that comes late misses it.
+            # The tensor is no leaf: in Gradus a leaf without hooks is not queued, so a hook registered during the pass would miss it.
             results = self.tensors[len(self.leaves):]
             t = results[number % len(results)]
             name = f"late {len(self.handles)}"

@@ -1,4 +1,4 @@
-"""Hooks on tensors, leaves and nodes, beside PyTorch."""
+"""Hooks on tensors, leaves and nodes, compared with PyTorch."""
 import pickle
 import traceback
 
@@ -217,7 +217,7 @@ def test_an_exception_comes_out_as_it_is(place):
     assert same(program)[:2] == (True, "failing")
 
 
-# ---- What nodes can do besides -------------------------------------------------------------------------------------------------------
+# ---- Other methods of nodes ----------------------------------------------------------------------------------------------------------
 def test_a_node_can_be_called():
     def program(torch):
         x = leaf(torch)

@@ -1,4 +1,4 @@
-"""What hooks, contexts and graphs keep: cycles are found, nothing is left, threads run at once."""
+"""What hooks, contexts and graphs keep alive: the collector finds cycles, nothing leaks, and threads run in parallel."""
 import gc
 import sys
 import threading
@@ -9,7 +9,7 @@ from both import gradus
 
 
 class Thing:
-    """Something whose end can be seen."""
+    """An object whose deletion can be observed."""
 
 
 class Keep(gradus.autograd.Function):
@@ -32,7 +32,7 @@ def fails(*args):
     raise KeyError("of a hook")
 
 
-# ---- Cycles: each returns a thing that must go -----------------------------------------------------------------------------------
+# ---- Cycles: each function returns an object in a cycle that the collector must free --------------------------------------------
 def through_a_leaf():
     x, thing = leaf(), Thing()
     x.register_hook(lambda grad: (x, thing))
@@ -166,7 +166,7 @@ def test_hooks_go_with_what_they_are_on(no_collector):
 
 
 def test_a_context_sees_no_error_when_it_goes():
-    """What runs when a context goes may use tensors, although the backward pass has failed."""
+    """A finalizer that runs when a context is freed may use tensors, even if the backward pass has failed."""
     seen = []
 
     class Last:
@@ -319,6 +319,6 @@ def test_the_collector_beside_running_graphs():
         finally:
             stop.set()
 
-    gc.freeze()  # the collector holds the GIL for as long as there are objects to look at
+    gc.freeze()  # the collector holds the GIL while it visits objects, so existing objects are excluded
     together(work, 3)
     gc.unfreeze()

@@ -1,4 +1,4 @@
-"""no_grad and the other modes, as context managers, decorators and functions, beside PyTorch."""
+"""no_grad and the other modes, as context managers, decorators and functions, compared with PyTorch."""
 import threading
 
 import pytest

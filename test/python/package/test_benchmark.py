@@ -1,4 +1,4 @@
-"""utils.benchmark: what measurements say and how tables look is as in PyTorch; and Timer measures."""
+"""utils.benchmark: measurements and tables have PyTorch's texts, and Timer measures time."""
 import gradus
 import pytest
 from both import part
@@ -57,7 +57,7 @@ def test_timer():
 
 
 def test_blocks():
-    """The statement moves the clock by a 1,024th of a second, so that numbers of blocks are certain."""
+    """The statement advances a fake clock by 1/1024 of a second, so that the numbers of blocks are known."""
     benchmark = part(gradus, "utils.benchmark")
     calls, clock = [], [0.0]
     timer = benchmark.Timer("clock[0] += 1 / 1024", timer=lambda: clock[0], globals={"clock": clock})

@@ -1,4 +1,4 @@
-"""Values of borders, thresholds and fills that a dtype cannot hold: refused where PyTorch refuses them, never wrapped around silently."""
+"""Border values, thresholds and fill values that a dtype cannot hold: refused where PyTorch refuses them, and never wrapped silently."""
 import re
 
 import pytest
@@ -26,6 +26,6 @@ def outcome(module, call):
 def test_values(call, dtype):
     for value in VALUES:
         if value == "1j" and ("(0, 0)" in call or "(-1, 0)" in call or "threshold" in call):
-            continue  # no new element takes the value; and the words say where a conversion was tried
+            continue  # no element gets the value; the error texts differ in where a conversion was tried
         text = call.format(x=f"torch.ones(1, 2).to(torch.{dtype})", v=value)
         assert outcome(gradus, text) == outcome(torch, text), text

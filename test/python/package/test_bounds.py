@@ -30,7 +30,7 @@ F.cosine_similarity(x, x + 1, dim={k})|torch.cdist(x, x, p={k})|torch.trapezoid(
 torch.cat([torch.tensor([], dtype=torch.int64), x[0, :{k}]])|torch.cat([torch.tensor([], dtype=torch.float64), x[0, :{k}]])|x.quantile({k})
 torch.unique(torch.tensor([{k}, float("nan"), 1, float("nan"), {k}]), return_counts=True)|torch.unique_consecutive(torch.tensor([1, float("nan"), float("nan"), {k}]))
 """.replace("\n", "|").strip("|").split("|")
-# PyTorch refuses to leave nothing of a line, but where the border is a constant.
+# PyTorch refuses padding that removes a row completely, except with mode="constant".
 OTHERWISE = {'F.pad(x, (0, -4), mode="reflect")', 'F.pad(x, (-2, -2), mode="replicate")'}
 
 
@@ -41,7 +41,7 @@ def plain(value):
 
 
 def outcome(module, expression):
-    """The value, or the class of the error."""
+    """Returns the value, or the class of the error."""
     names = {"torch": module, "F": module.nn.functional, "x": module.tensor([[3.0, 1, 2, 2], [0, 5, 4, 1]])}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")

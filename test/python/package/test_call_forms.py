@@ -1,4 +1,4 @@
-"""Every way in which PyTorch's functions and methods may be called is a way to call Gradus's: positions, keywords, numbers, None."""
+"""Gradus's functions and methods can be called in every way in which PyTorch's can: positions, keywords, numbers, None."""
 import re
 import threading
 import warnings
@@ -9,9 +9,9 @@ import pytest
 import gradus
 from oracle import torch
 
-# What the extension says when it refuses arguments before an operator sees them.
+# Texts with which the extension refuses arguments before an operator checks them.
 REFUSAL = re.compile(r"must be |positional argument|unexpected keyword|invalid combination|missing|multiple values|takes one of")
-# Forms of PyTorch's schemas that its Python functions take and Gradus does not, with the reason.
+# Forms of PyTorch's schemas that its Python functions accept and Gradus does not, with the reason.
 LEFT_OUT = {
     "cdist": "the C++ function takes compute_mode as a number, Python's as a word",
     "einsum": "the schema is that of the C++ function; Python's takes operands after the equation", "tensordot": "as einsum",
@@ -33,7 +33,7 @@ NAMED = {"dtype": lambda t: t.float32, "device": lambda t: "cpu", "layout": lamb
 
 
 def kind_of(argument):
-    """The kind of an argument in the words of PLAIN, and whether it may be None."""
+    """Returns the kind of an argument as a key of PLAIN, and whether it may be None."""
     text = str(argument.type)
     optional = text.startswith("Optional[")
     text = text[len("Optional["):-1] if optional else text
@@ -41,14 +41,14 @@ def kind_of(argument):
 
 
 def values_of(argument):
-    """Functions that give a value for an argument, the ordinary one first; none where there is nothing to give."""
+    """Returns functions that make values for an argument, the usual value first; an empty list if there are none."""
     kind, optional = kind_of(argument)
     found = [NAMED[argument.name]] if argument.name in NAMED else PLAIN.get(kind, [])
     return [*found, *([lambda t: None] if optional and found else [])]
 
 
 def forms(schema, is_method):
-    """(positional, keywords) for every form: functions of the module that give values."""
+    """Yields (positional, keyword arguments) for every form of a call; each argument is a function of the module that makes the value."""
     arguments = [argument for argument in schema.arguments if argument.name != "out" and values_of(argument)]
     by_position = [argument for argument in arguments if not argument.kwarg_only]
     required = [argument for argument in by_position if not argument.has_default_value()]
@@ -73,7 +73,7 @@ def forms(schema, is_method):
 
 
 def accepted(module, name, is_method, form):
-    """None, or the TypeError's text: what an operator says of shapes and dtypes is no refusal here."""
+    """Returns None, or the text of a TypeError. Errors of an operator about shapes and dtypes are not counted as a refusal of the form."""
     positional, keywords = [value(module) for value in form[0]], {word: value(module) for word, value in form[1].items()}
     try:
         if is_method:

@@ -1,4 +1,4 @@
-"""The gradient of cdist by its kernel, beside NumPy's of all differences in float64."""
+"""The gradient kernel of cdist compared with NumPy, which computes all differences in float64."""
 import numpy
 import pytest
 
@@ -9,7 +9,7 @@ SIZES = [(1, 1, 1), (3, 5, 2), (16, 64, 4), (17, 65, 7), (33, 130, 129), (2, 3, 
 
 
 def wanted(a, b, grad, p):
-    """Of sum(grad * cdist(a, b, p)) to a and b; arrays of float64."""
+    """Returns the gradients of sum(grad * cdist(a, b, p)) by a and b, for float64 arrays."""
     d = a[..., :, None, :] - b[..., None, :, :]
     far = numpy.abs(d).max(-1) if p == INF else (numpy.abs(d) ** p).sum(-1) ** (1 / p)
     far = far[..., None]
@@ -33,7 +33,7 @@ def test_beside_all_differences(sizes, dtype, p):
     draw = numpy.random.default_rng(rows * width)
     kind = getattr(torch, dtype)
     a, b, grad = (torch.tensor(draw.standard_normal(s)).to(kind) for s in ((2, rows, width), (2, others, width), (2, rows, others)))
-    a, b = a / 16, b / 16  # so that no distance is beyond float16
+    a, b = a / 16, b / 16  # so that no distance exceeds float16
     a[:, 0], grad[0, 0, 0] = b[:, 0], 0.0  # a distance of 0
     exact = wanted(*(each.double().numpy() for each in (a, b, grad)), p)
     eps, most = torch.finfo(kind).eps, numpy.abs(exact[0]).max() + numpy.abs(exact[1]).max()
@@ -59,7 +59,7 @@ def test_distances_so_small_that_a_quotient_by_them_is_too_large(dtype):
     tiny = torch.finfo(kind).tiny
     a, b = torch.tensor([[0.0, 3 * tiny], [0.0, 0.0]], dtype=kind), torch.tensor([[4 * tiny, 0.0]], dtype=kind)
     far = torch.cdist(a, b, compute_mode="donot_use_mm_for_euclid_dist")
-    assert torch.equal(far, torch.tensor([[5 * tiny], [4 * tiny]], dtype=kind)) or dtype == "float64"  # whose squares are 0
+    assert torch.equal(far, torch.tensor([[5 * tiny], [4 * tiny]], dtype=kind)) or dtype == "float64"  # the squares of the differences underflow
     ours = gradients(a, b, torch.tensor([[1e5], [1e5]], dtype=kind), 2)[0]
     right = torch.tensor([[-8e4, 6e4], [-1e5, 0.0]], dtype=kind)
     assert torch.allclose(ours, right if dtype == "float32" else torch.zeros(2, 2, dtype=kind))

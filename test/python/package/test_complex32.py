@@ -1,4 +1,5 @@
-"""complex32 beside PyTorch: what PyTorch has on the CPU is the same here; the other operators give what complex64 gives, rounded once to halves."""
+"""complex32 compared with PyTorch: what PyTorch has on the CPU is the same; the other operators give the result of complex64, rounded once to
+halves."""
 import io
 import pickle
 import warnings
@@ -98,7 +99,7 @@ OTHERS = [dtype for dtype in "bool uint8 int8 int16 int32 int64 float16 bfloat16
 @pytest.mark.parametrize("dtype", OTHERS)
 @pytest.mark.parametrize("step", [1, 2])
 def test_conversions(dtype, step):
-    """Every dtype to complex32 and back, contiguous and not, more elements than a buffer has."""
+    """Every dtype is converted to complex32 and back, contiguous and not, with more elements than a conversion buffer holds."""
     needs_torch()
     values = np.random.default_rng(5).normal(size=(700, 2)) * 40
     results = []
@@ -132,7 +133,7 @@ def test_gradients(program):
     np.testing.assert_allclose(found[0], found[1], rtol=1e-3)
 
 
-# Operators that PyTorch has no complex32 of; the last ones take what is converted on the way: products, convolutions, reductions over many elements.
+# Operators that PyTorch does not have for complex32. The last ones convert their operands: products, convolutions, reductions of many elements.
 BEYOND = ["x.sgn()", "x / y", "x ** 2", "x.exp()", "x.sqrt()", "x.tanh()", "x.angle()", "x.sum()", "x.sum(1)", "x.mean(0)", "x.prod(0)", "x.cumsum(1)", "x.reciprocal()", "m.addcmul(x, x, y, value=0.3)",
           "m.lerp(x, y, 0.3)", "x @ y.mT", "m.matmul(x, y[0])", "m.dot(x[0], y[0])", "m.vdot(x[0], y[0])", "m.einsum('ij,kj->ik', x, y)", "m.outer(x[0], y[0])", "m.addmm(x[:, :3], x, y[:3].mT, beta=0.5)",
           "m.eye(3, dtype=x.dtype)", "m.linspace(0, 1, 5, dtype=x.dtype)", "m.logaddexp(x, y)", "m.var(x, 1)", "m.std(x)", "m.sinc(x)",
@@ -143,7 +144,7 @@ BEYOND = ["x.sgn()", "x / y", "x ** 2", "x.exp()", "x.sqrt()", "x.tanh()", "x.an
 
 @pytest.mark.parametrize("expression", BEYOND)
 def test_beyond_pytorch(expression):
-    """Nearly the result of complex64."""
+    """The result is close to that of complex64."""
     generator = np.random.default_rng(2)
     parts = [gradus.from_numpy(generator.normal(size=(4, 9, 2)).astype("float16")) for _ in range(2)]
     x, y = (gradus.view_as_complex(part) for part in parts)
@@ -155,7 +156,7 @@ def test_beyond_pytorch(expression):
 
 
 def test_sums_and_products_of_many_round_once():
-    """More elements than a buffer of conversions has, contiguous and transposed."""
+    """Sums of more elements than a conversion buffer holds, contiguous and transposed."""
     generator = np.random.default_rng(4)
     numbers = generator.normal(size=(70, 1300, 2)).astype("float16")
     x = gradus.view_as_complex(gradus.from_numpy(numbers))
@@ -196,7 +197,7 @@ def test_batches_and_forward_derivatives():
 
 @pytest.mark.parametrize("name", ["SGD", "Adam"])
 def test_optimizers(name):
-    """A step of complex32 is that of complex64, rounded."""
+    """An optimizer step in complex32 is the step in complex64, rounded."""
     found = []
     for dtype in (gradus.complex32, gradus.complex64):
         x = gradus.tensor([1 + 2j, -3.5 + 0.25j], dtype=dtype, requires_grad=True)

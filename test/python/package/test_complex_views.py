@@ -1,4 +1,5 @@
-"""Random programs that write real(), imag(), view_as_real() and view_as_complex() of a tensor in a graph: values and gradients of both orders are PyTorch's."""
+"""Random programs that write through real(), imag(), view_as_real() and view_as_complex() of a tensor with history: values and gradients of first
+and second order are PyTorch's."""
 import random
 import re
 
@@ -19,7 +20,7 @@ def view_of(module, draw, t):
 
 
 def write(draw, t, w):
-    """One write; PyTorch has no gradient for a real tensor that is copied into a complex one."""
+    """Makes one write. PyTorch has no gradient for a real tensor that is copied into a complex one, so that case is avoided."""
     kind = draw.randrange(7)
     if kind == 0 or t.is_complex() and kind in (2, 5, 6):
         t.mul_(w)
@@ -91,7 +92,7 @@ def test_a_leaf_is_refused():
 
 
 def test_another_dtype_is_another_tensor():
-    """view(dtype) has no gradient and no history: what is written through it is not recorded."""
+    """view(dtype) has no gradient and no history, so writes through it are not recorded."""
     for module in (gradus, torch):
         x = module.ones(2, 4, requires_grad=True) * 1
         for dtype in (module.complex64, module.int32, module.float16):

@@ -1,4 +1,5 @@
-"""Views of conjugates and of negatives (conj, imag of conj): they share memory with what they are views of, and every operator reads them as their elements."""
+"""Lazy conjugation and negation (conj, imag of conj): such views share memory with their base, and every operator reads them as conjugated or
+negated."""
 import copy
 import pickle
 

@@ -1,4 +1,4 @@
-"""Convolutions: generated cases beside PyTorch (values, dtypes, strides, gradients), second order, hostile arguments, error texts, modules."""
+"""Convolutions: generated cases compared with PyTorch (values, dtypes, strides, gradients), second order, extreme arguments, error texts, modules."""
 import math
 import random
 
@@ -14,7 +14,7 @@ def functions(t, n):
 
 
 def draw_case(draw, longest=40):
-    """Sizes, strides and settings of a convolution that exists; what is drawn does not depend on a framework. The longest row is so long in one dimension."""
+    """Returns random sizes, strides and settings of a valid convolution, the same for both libraries. `longest` limits the size of a dimension."""
     n, transposed, groups = draw.choice((1, 2, 2, 3)), draw.random() < 0.4, draw.choice((1, 1, 1, 2, 3))
     depthwise = draw.random() < 0.15
     inner, outer = (1, draw.choice((1, 2))) if depthwise else (draw.choice((1, 2, 3, 5)), draw.choice((1, 2, 6, 9, 17, 33)))
@@ -37,7 +37,7 @@ def draw_case(draw, longest=40):
 
 
 def laid_out(t, x, how):
-    """The same elements with other strides."""
+    """Returns the same elements with other strides."""
     if how == "channels last" and x.ndim in (4, 5):
         return x.contiguous(memory_format=t.channels_last if x.ndim == 4 else t.channels_last_3d)
     if how == "turned":
@@ -106,7 +106,7 @@ def test_dtypes(seed, dtype, tolerance):
 @pytest.mark.parametrize("how", ("", "channels last", "turned", "every second"))
 @pytest.mark.parametrize("seed", range(700, 715))
 def test_complex_of_many_products(seed, how, dtype):
-    """Those are computed by real convolutions, in thirds."""
+    """Complex convolutions are computed by three real ones."""
     got, wanted = run_case(seed, dtype, how, {"complex64": 1e-5, "complex128": 2e-14}[dtype], longest=180)
     if how == "channels last" and wanted.ndim == 4 and wanted.numel() > 0:
         assert got.is_contiguous(memory_format=gradus.channels_last) == wanted.is_contiguous(memory_format=torch.channels_last)
@@ -114,7 +114,7 @@ def test_complex_of_many_products(seed, how, dtype):
 
 @pytest.mark.parametrize("dtype", ("uint8", "int8", "int16", "int32", "int64"))
 def test_integers(dtype):
-    """Sums wrap as those of products do."""
+    """Integer convolutions wrap around as integer products do."""
     x, weight = gradus.arange(96).reshape(2, 3, 4, 4), gradus.arange(54).reshape(2, 3, 3, 3)
     exact = gradus.nn.functional.conv2d(x.double(), weight.double(), padding=1).long()
     assert gradus.nn.functional.conv2d(x.to(getattr(gradus, dtype)), weight.to(getattr(gradus, dtype)), padding=1).equal(exact.to(getattr(gradus, dtype)))
@@ -123,7 +123,7 @@ def test_integers(dtype):
 @pytest.mark.parametrize("seed", range(400, 420))
 def test_gradients_of_gradients(seed):
     draw, pairs = random.Random(seed), 0
-    while not 0 < pairs <= 2000:  # elements are changed one by one
+    while not 0 < pairs <= 2000:  # finite differences change one element at a time, so the case must be small
         n, transposed, sizes, weight_sizes, _, settings = draw_case(draw)
         pairs = math.prod(sizes) * math.prod(weight_sizes)
     gradus.manual_seed(seed)
@@ -160,7 +160,7 @@ HUGE = 2**62
     {"dilation": 0}, {"padding": 2**31, "dilation": 1}, {"padding": [1, 2, 3]}, {"stride": []}, {"padding": "some"}, {"padding": "same", "stride": 2},
     {"padding": "same", "dilation": HUGE}, {"padding": "same", "dilation": [1, 1, 1]}))
 def test_hostile_settings(settings):
-    """Errors, never crashes; MemoryError where the result is too large for any memory."""
+    """Extreme settings raise errors and never crash; a result too large for any memory is a MemoryError."""
     with pytest.raises((RuntimeError, ValueError, MemoryError)):
         gradus.nn.functional.conv2d(gradus.ones(1, 1, 4, 4), gradus.ones(1, 1, 3, 3), **settings)
 
@@ -252,7 +252,7 @@ def test_node_name():
 
 
 def test_long_sums_are_added_up_in_pieces():
-    """Of 4,608 products each; a sum that went through all of them one after the other would be off by 9 roundings."""
+    """Each output is a sum of 4,608 products; added one after the other they would have an error of 9 roundings."""
     gradus.manual_seed(0)
     for outer, size in ((16, 5), (1, 5), (1, 40), (3, 40)):
         x, weight = gradus.randn(1, 512, size, size), gradus.randn(outer, 512, 3, 3)

@@ -1,4 +1,5 @@
-"""Tensors made of what Python has: torch.tensor, as_tensor, asarray, frombuffer, Tensor(…) and its kin, compared with PyTorch where both say the same."""
+"""Tensors made from Python objects: torch.tensor, as_tensor, asarray, frombuffer, Tensor(…) and others, compared with PyTorch where both accept the
+object."""
 import array
 import fractions
 import gc
@@ -51,7 +52,7 @@ def test_dtype_is_obeyed(name):
     if name.startswith("complex"):
         kinds.append(KINDS[3])
     if name == "uint64":
-        del kinds[2]  # PyTorch takes no floats for it.
+        del kinds[2]  # PyTorch accepts no floats for this dtype
     rng = random.Random(2)
     for _ in range(100):
         data = random_data(rng, [rng.randint(1, 3) for _ in range(rng.randrange(4))], kinds)
@@ -101,7 +102,7 @@ def test_large_integers():
 
 
 class Number:
-    """Changes the list it is in when it is read."""
+    """An object that changes the list containing it while it is converted."""
 
     def __init__(self, change):
         self.change = change
@@ -203,7 +204,7 @@ def test_refused_for_dtype(data, dtype, error, text):
     assert text in str(caught.value)
 
 
-# ---- The call -----------------------------------------------------------------------------------------------------------------------------------
+# ---- Arguments of torch.tensor ------------------------------------------------------------------------------------------------------------------
 
 
 def test_arguments():
@@ -247,7 +248,7 @@ def test_arrays_are_copied():
     assert a.sum() == 15
 
 
-# ---- as_tensor and asarray ----------------------------------------------------------------------------------------------------------------------------
+# ---- as_tensor and asarray -----------------------------------------------------------------------------------------------------------------------
 
 
 def test_as_tensor():
@@ -289,7 +290,7 @@ def test_refused_alias(call, text):
 
 
 class Interface:
-    """An object with NumPy's array interface that is no array."""
+    """An object that has NumPy's array interface and is no array."""
 
     def __init__(self, **changes):
         self.memory = np.arange(6, dtype=np.int32)
@@ -333,7 +334,7 @@ def test_array_interface_that_is_no_dict():
             gradus.asarray(kind())
 
 
-# ---- frombuffer ------------------------------------------------------------------------------------------------------------------------------------------
+# ---- frombuffer ----------------------------------------------------------------------------------------------------------------------------------
 
 
 def test_frombuffer():
@@ -342,7 +343,7 @@ def test_frombuffer():
     x[0] = 0
     assert x.tolist() == [0, 99] and memory[1] == 0
     with pytest.raises(BufferError):
-        memory.append(1)  # The tensor holds it.
+        memory.append(1)  # the tensor holds an export of the buffer
     del x
     gc.collect()
     memory.append(1)
@@ -376,7 +377,7 @@ def test_frombuffer_needs_a_dtype():
         gradus.frombuffer(bytearray(4), dtype=gradus.uint8, count="a")
 
 
-# ---- Tensor(…) and its kin -----------------------------------------------------------------------------------------------------------------------------------
+# ---- Tensor(…) and the other legacy constructors -------------------------------------------------------------------------------------------------
 
 
 def test_tensor_class():
@@ -415,7 +416,7 @@ def test_classes_by_dtype():
     assert str(gradus.FloatTensor) == "<class 'torch.FloatTensor'>"
 
 
-# ---- Nothing is left behind ---------------------------------------------------------------------------------------------------------------------------------------
+# ---- Leaks ---------------------------------------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("data", [

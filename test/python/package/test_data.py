@@ -1,4 +1,4 @@
-"""Data loading beside PyTorch's: the same batches, in the same order, from the same random numbers, with workers and without."""
+"""Data loading compared with PyTorch: the same batches in the same order from the same random numbers, with workers and without."""
 import gc
 import multiprocessing
 import os
@@ -21,7 +21,7 @@ Point = namedtuple("Point", "x y")
 
 
 class Drawing:
-    """Samples that draw from every generator a worker has."""
+    """A data set whose samples are random numbers from every generator that a worker has."""
 
     def __init__(self, library):
         self.library = library
@@ -52,7 +52,7 @@ def stream_of(library):
 
 
 def plain(value):
-    """Tensors as lists, so that those of both libraries compare."""
+    """Replaces tensors by lists, so that those of both libraries can be compared."""
     if hasattr(value, "tolist"):
         return value.tolist()
     if isinstance(value, dict):
@@ -61,7 +61,7 @@ def plain(value):
 
 
 def two_passes(library, make_dataset, options):
-    """All batches of two passes, and a number drawn after each."""
+    """Returns all batches of two passes, and a random number drawn after each pass."""
     library.manual_seed(5)
     random.seed(5)
     if "generator" in options:
@@ -236,7 +236,7 @@ def test_collating_numpy():
     assert convert(numpy.array(["a"])).dtype.kind == "U"
 
 
-# Workers.
+# Tests of workers.
 
 
 def descriptors():
@@ -245,7 +245,7 @@ def descriptors():
 
 @pytest.fixture
 def nothing_is_left():
-    """No process and no descriptor of the test remains."""
+    """Checks that no process and no file descriptor of the test remains."""
     gc.collect()
     before = descriptors()
     yield
@@ -334,7 +334,7 @@ def test_persistent_workers_stay_and_a_new_pass_forgets_the_last(nothing_is_left
 
 
 def test_large_indices_and_batches_do_not_block(nothing_is_left):
-    """Both are larger than a pipe: the loader writes while the worker writes."""
+    """The index lists and the samples are larger than a pipe's buffer, so the loader and the worker write at the same time without a deadlock."""
     indices = [[i] * 100000 for i in range(8)]
 
     class Large:
@@ -352,7 +352,7 @@ def test_out_of_order():
         def __getitem__(self, i):
             if i == 0:
                 self.others.wait()
-            if i == 5:  # Dealt when batch 3 has been received.
+            if i == 5:  # dispatched after batch 3 was received
                 self.others.set()
             return i
 
@@ -391,7 +391,7 @@ def test_in_a_thread_and_in_a_child(nothing_is_left):
     next(batches)
     pid = os.fork()
     if pid == 0:
-        del batches  # A copy of the pass, which is the parent's to end.
+        del batches  # the forked child has a copy of the iterator, but only the parent may shut the workers down
         os._exit(0)
     assert os.waitpid(pid, 0)[1] == 0
     assert [batch.item() for batch in batches] == [1, 2, 3, 4, 5]
@@ -417,6 +417,6 @@ def test_more_samples_than_the_stream_said():
 
 
 def test_workers_fetch_something_ahead():
-    """PyTorch's error has the same class; its half-made pass warns when it goes."""
+    """PyTorch raises the same class of error, and warns when its incomplete iterator is freed."""
     with pytest.raises(AssertionError, match="prefetch_factor"):
         iter(gradus.utils.data.DataLoader([1], num_workers=1, prefetch_factor=0))

@@ -1,4 +1,4 @@
-"""How long loaders and samplers say they are, and how long they are."""
+"""len() of loaders and samplers, compared with the number of items they yield."""
 import math
 
 import pytest

@@ -1,4 +1,4 @@
-"""Cholesky and QR decompositions and triangular solutions beside PyTorch: values, strides, first and second derivatives, errors."""
+"""Cholesky and QR decompositions and triangular solves compared with PyTorch: values, strides, first and second derivatives, errors."""
 import numpy as np
 import pytest
 
@@ -19,7 +19,7 @@ def tensor(module, values, dtype):
 
 
 def real_sum(module, results, dtype):
-    """A number that depends on the sizes of all elements, and on no phase of a column of Q."""
+    """Returns a loss that depends on the absolute values of all elements, and so on no phase of a column of Q."""
     weights = [module.tensor(random(9 + i, tuple(r.shape), "float64").tolist(), dtype=module.float64).reshape(r.shape) for i, r in enumerate(results)]
     return sum((((r.abs() if dtype == "complex128" else r) * w).sum() for r, w in zip(results, weights)), module.zeros((), dtype=module.float64))
 
@@ -145,7 +145,7 @@ def test_reflections_of_a_decomposition_without_derivatives(shape, dtype):
 
 
 def test_complex_reflections_are_added_up_in_double():
-    """The mean error relative to the largest element, in units of 2^-24: 2.3, and 3.5 where the sums are rounded to float32."""
+    """The mean error relative to the largest element, in units of 2^-24, is 2.3. It would be 3.5 if sums were rounded to float32."""
     vectors, tau = (random(seed, shape, "complex128").astype("complex64") for seed, shape in ((0, (200, 6, 6)), (1, (200, 6))))
     found, exact = (gradus.linalg.householder_product(gradus.from_numpy(3 * vectors).to(dtype), gradus.from_numpy(tau).to(dtype)).to(gradus.complex128) for dtype in (gradus.complex64, gradus.complex128))
     assert ((found - exact).abs().amax((1, 2)) / exact.abs().amax((1, 2))).mean() < 2.8 * 2.0**-24
@@ -193,7 +193,7 @@ def test_errors_of_reflections_and_exponentials(call):
 @pytest.mark.parametrize("dtype", ["float32", "float64", "complex64", "complex128"])
 @pytest.mark.parametrize("upper", [False, True])
 def test_inverses_of_large_factors(upper, dtype):
-    """Triangles are inverted by halves, of even and of odd numbers of columns."""
+    """Triangular matrices are inverted recursively by halves, with even and with odd numbers of columns."""
     for sizes in ((48,), (49,), (2, 97), (301,)):
         generator = torch.Generator().manual_seed(0)
         a = torch.randn(*sizes, sizes[-1], generator=generator, dtype=torch.complex128 if "complex" in dtype else torch.float64)
@@ -205,7 +205,7 @@ def test_inverses_of_large_factors(upper, dtype):
 
 
 def on_threads(call):
-    """The results of a call on 1, 2 and 4 threads, which have the same bits."""
+    """Returns the results of a call after checking that they have the same bits on 1, 2 and 4 threads."""
     before, found = gradus.get_num_threads(), []
     try:
         for threads in (1, 2, 4):
@@ -221,7 +221,7 @@ def on_threads(call):
 @pytest.mark.parametrize("dtype", ["float32", "float64", "complex64", "complex128"])
 @pytest.mark.parametrize("shape", [(191, 191), (192, 192), (193, 193), (240, 240), (340, 340), (3, 200, 200)])
 def test_large_matrices_have_the_same_factors_on_any_number_of_threads(shape, dtype):
-    """Panels have 48 columns: one more or fewer. Some matrices of a batch are shared by threads, others are not."""
+    """Panels have 48 columns; the sizes are around multiples of 48. Threads cooperate on large matrices of a batch and share out small ones."""
     a, n = random(11, shape, dtype), shape[-1]
     a = (a @ np.swapaxes(a, -1, -2).conj() + n * np.eye(n)).astype(dtype)
     (l,) = on_threads(lambda: [gradus.linalg.cholesky(gradus.tensor(a))])
@@ -246,7 +246,7 @@ LARGE = [(95, 95), (96, 96), (97, 97), (127, 128), (128, 127), (129, 129), (300,
 @pytest.mark.parametrize("dtype", ["float32", "float64", "complex64", "complex128"])
 @pytest.mark.parametrize("m, n", LARGE)
 def test_reflections_by_blocks(m, n, dtype):
-    """Sizes around those at which columns are taken by blocks: the parts of a decomposition are orthogonal and give the matrix, and fit to each other."""
+    """For sizes around the block size, the factors are orthogonal, multiply to the matrix, and agree between the modes."""
     gradus.manual_seed(m + n)
     a = gradus.randn(m, n, dtype=getattr(gradus, dtype))
     bound = 1e-4 if dtype in ("float32", "complex64") else 1e-12
@@ -266,7 +266,7 @@ def test_reflections_by_blocks(m, n, dtype):
 
 @pytest.mark.parametrize("dtype", ["float32", "float64", "complex64", "complex128"])
 def test_reflections_by_blocks_have_the_same_bits(dtype):
-    """For any number of threads, and in a batch."""
+    """The results are the same for any number of threads and in a batch."""
     gradus.manual_seed(0)
     before = gradus.get_num_threads()
     try:
@@ -298,7 +298,7 @@ def test_a_large_matrix_with_nan():
 @pytest.mark.parametrize("left", [True, False])
 @pytest.mark.parametrize("n", [25, 32, 33, 64, 65, 97, 200])
 def test_large_triangles_are_solved_by_halves(n, left, dtype):
-    """Triangles that lie row by row or column by column, of two and of many right sides."""
+    """Row-major and column-major triangular matrices, with two and with many right-hand sides."""
     a = random(20, (n, n), dtype) / n + 2 * np.eye(n, dtype=dtype)
     for upper in (True, False):
         for unit in (True, False):
@@ -315,7 +315,7 @@ def test_large_triangles_are_solved_by_halves(n, left, dtype):
 @pytest.mark.parametrize("upper", [False, True])
 @pytest.mark.parametrize("n", [25, 64])
 def test_solutions_have_the_same_bits_beside_others(n, upper, dtype):
-    """Right sides lie in lanes: three of them fill a part of a vector, 70 more than two vectors."""
+    """Right-hand sides are computed in the lanes of a vector: 3 of them fill part of a vector, 70 fill more than two vectors."""
     triangle, b = gradus.tensor(random(22, (n, n), dtype) / n + 2 * np.eye(n, dtype=dtype)), gradus.tensor(random(23, (n, 70), dtype))
     for left in (True, False):
         many, few = (gradus.linalg.solve_triangular(triangle, x if left else x.mT.contiguous(), upper=upper, left=left) for x in (b, b[:, :3]))
@@ -327,7 +327,7 @@ def test_solutions_have_the_same_bits_beside_others(n, upper, dtype):
 @pytest.mark.parametrize("upper", [False, True])
 @pytest.mark.parametrize("sizes", [(37,), (3, 20), (3, 1), ()])
 def test_triangles_have_the_same_bits_alone_and_in_a_batch_by_rows_and_by_columns(sizes, upper, n, dtype):
-    """Batches of triangles that broadcast with 3 x 20, or are 37, right sides."""
+    """Batches of triangular matrices that broadcast with a batch of 3 x 20, or of 37, right-hand sides."""
     batch = (37,) if sizes == (37,) else (3, 20)
     rows, right = (gradus.from_numpy(random(6 + i, shape, dtype)) for i, shape in enumerate([(*sizes, n, n), (*batch, n, 2)]))
     columns = rows.mT.contiguous().mT

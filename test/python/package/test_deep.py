@@ -1,4 +1,4 @@
-"""Chains and nesting of any depth, on a small stack, in a process of their own: an exception at most, never a crash."""
+"""Chains and nesting of any depth on a small stack, each in a process of its own: the worst outcome is an exception, never a crash."""
 import subprocess
 import sys
 import textwrap
@@ -83,7 +83,7 @@ def cycle():
     gc.collect()
 """
 
-# What is run, and the exception that it may end with.
+# Programs, and the exception that each may end with.
 PROGRAMS = {
     "hooks": ("nested_backward('tensor')", "RuntimeError"),
     "prehooks": ("nested_backward('pre')", "RuntimeError"),

@@ -1,4 +1,4 @@
-"""gradient, logcumsumexp, renorm, hash_tensor, range and _chunk_cat beside PyTorch's."""
+"""gradient, logcumsumexp, renorm, hash_tensor, range and _chunk_cat compared with PyTorch."""
 import gradus
 import pytest
 from oracle import torch
@@ -7,7 +7,7 @@ X = [[0.0, 1.0, 4.0, 9.0], [16.0, 25.0, 36.0, 49.0], [64.0, 81.0, 100.0, 121.0]]
 
 
 def results(function):
-    """What a function of the library returns with each of the two, as lists; or the class and the text of the error."""
+    """Returns the results of a function of each library as lists, or the class and the text of the error."""
     found = []
     for library in (gradus, torch):
         try:

@@ -1,4 +1,4 @@
-"""distributed and DistributedDataParallel in one process do what PyTorch's gloo does in one process."""
+"""distributed and DistributedDataParallel in one process behave as PyTorch with gloo in one process."""
 import importlib
 
 import gradus
@@ -8,7 +8,7 @@ from nn_programs import attempt, same
 
 @pytest.fixture(autouse=True)
 def group():
-    """A group of each framework, while a test runs."""
+    """Provides a process group of each framework during a test."""
     from oracle import needs_torch, torch
 
     needs_torch()
@@ -78,7 +78,7 @@ def test_more_processes_are_refused():
 
 
 def test_group_of_the_environment(monkeypatch):
-    """As torchrun starts a program."""
+    """Sets the environment variables with which torchrun starts a program."""
     dist = gradus.distributed
     dist.destroy_process_group()
     for name, value in {"RANK": "0", "WORLD_SIZE": "1", "MASTER_ADDR": "localhost", "MASTER_PORT": "29500"}.items():

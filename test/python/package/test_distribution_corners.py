@@ -1,4 +1,4 @@
-"""Distributions at the borders of their parameters and beyond, of numbers and integers, and after expand, beside PyTorch's."""
+"""Distributions compared with PyTorch: parameters at and beyond their limits, numbers and integers as parameters, and expand."""
 import re
 import warnings
 
@@ -10,13 +10,13 @@ from oracle import torch
 from test_transforms import array
 
 CORNERS = [-1.0, 0.0, 1.0, 2.0, 1e-6, 1e6, float("nan"), float("inf")]
-# Where PyTorch fails by an accident (its GeneralizedPareto mixes dtypes, its expanded Multinomial lacks an attribute), an answer is as good.
+# If PyTorch fails because of a bug (its GeneralizedPareto mixes dtypes, its expanded Multinomial lacks an attribute), Gradus may return a result.
 FAILURES = ("RuntimeError", "AttributeError")
 POINTS = [-1.0, 0.0, 0.25, 1.0, 3.0]
 
 
 def plain(text):
-    """The text of an error without the names of packages and the digits of tensors."""
+    """Returns the text of an error without the names of packages and the values of tensors."""
     text = text.replace("gradus.", "torch.").replace("gradus", "torch")
     return re.sub(r"\s+", "", re.sub(r"tensor\(.*?\]\)|tensor\(.*?\)", "tensor", text, flags=re.S))
 
@@ -42,7 +42,7 @@ def expect_equal(name, got, wanted, tolerance=1e-7):
 
 
 def ask(t, make):
-    """(question, answer) of all that a distribution says without gradients."""
+    """Yields (question, answer) for everything that a distribution computes, without gradients."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         t.distributions.Distribution.set_default_validate_args(True)
@@ -64,7 +64,8 @@ def ask(t, make):
 
 
 def compare(make):
-    """`make(t)` returns a distribution of either package. PyTorch's tests switch its checks of arguments off, once imported, so they are switched on."""
+    """Compares the distributions that `make(t)` returns for both packages. PyTorch's tests, once imported, disable its checks of arguments, so they
+    are enabled."""
     ours, theirs = dict(ask(gradus, lambda: make(gradus))), dict(ask(torch, lambda: make(torch)))
     assert list(ours) == list(theirs), (ours, theirs)
     for question, wanted in theirs.items():
@@ -74,13 +75,13 @@ def compare(make):
 @pytest.mark.parametrize("corner", CORNERS)
 @pytest.mark.parametrize("case", CASES, ids=NAMES)
 def test_parameters_at_the_border(case, corner):
-    """Each parameter in turn has one element, or all of them, at the border."""
+    """One element, or all elements, of each parameter in turn are set to a limit."""
     if (case[0], corner) == ("VonMises", float("inf")):
         pytest.skip("no draw is ever accepted, in PyTorch neither")
     if (case[0], corner) == ("LowRankMultivariateNormal", 1e6):
         pytest.skip("1e12 and 1 are added there, so that few digits are left")
     for parameter in case[1]:
-        for everywhere in (False,) if "matrix" in parameter else (False, True):  # a matrix of equal numbers is singular but for its rounding
+        for everywhere in (False,) if "matrix" in parameter else (False, True):  # a matrix of equal numbers is singular up to rounding
             def make(t):
                 made = parameters(t, case)
                 flat = made[parameter].reshape(-1).clone()
@@ -92,7 +93,7 @@ def test_parameters_at_the_border(case, corner):
 
 @pytest.mark.parametrize("case", CASES, ids=NAMES)
 def test_parameters_that_are_numbers_or_of_other_dtypes(case):
-    """Python numbers, a number beside a tensor, integers, and float32 beside float64."""
+    """Parameters that are Python numbers, a number with a tensor, integers, and float32 with float64."""
     def numbers(t):
         return {key: value.reshape(-1)[0].item() for key, value in parameters(t, case).items()}
 
@@ -121,7 +122,7 @@ def ask_types(t, case, change):
 
 @pytest.mark.parametrize("case", CASES, ids=NAMES)
 def test_expanded(case):
-    """What is expanded answers as the original does, and keeps its checks."""
+    """An expanded distribution gives the same answers as the original and keeps its checks of arguments."""
     def make(t):
         made = getattr(t.distributions, case[0])(**FIXED.get(case[0], {}), **parameters(t, case))
         return made.expand((3, *made.batch_shape))

@@ -1,4 +1,4 @@
-"""Every distribution beside PyTorch's: facts, probabilities, samples of a seed, and the gradients of all of them."""
+"""Every distribution compared with PyTorch: attributes, probabilities, samples after a seed, and gradients of all of them."""
 import pickle
 
 import numpy as np
@@ -28,7 +28,7 @@ def attempt(function):
 
 
 def answers(module, case, dtype, given):
-    """(name, answer, what it may be differentiated by) of each fact, function and sample."""
+    """Yields (name, answer, inputs to differentiate by) for each attribute, function and sample."""
     distribution, parameters = build(module, case, dtype=dtype, requires_grad=True)
     inputs = [p for p in parameters.values() if p.requires_grad]
     for name in FACTS:
@@ -54,7 +54,7 @@ def gradients(module, answer, inputs):
     return [module.zeros_like(x) if g is None else g for g, x in zip(found, inputs)]
 
 
-# PyTorch's GeneralizedPareto fails for float64, since it compares with a zero of float32.
+# PyTorch's GeneralizedPareto fails for float64, because it compares with a float32 zero.
 EVERYTHING = [pytest.param(case, dtype, id=f"{name}-{dtype}") for case, name in zip(CASES, NAMES) for dtype in TOLERANCES
               if (case[0], dtype) != ("GeneralizedPareto", "float64")]
 
@@ -96,7 +96,7 @@ def test_shapes_and_words(case):
     ("Geometric", (0.0,)), ("LKJCholesky", (1,)), ("Gamma", (float("nan"), 1.0)), ("Categorical", (0.5,)), ("Multinomial", (2.5,))])
 def test_wrong_parameters(name, arguments):
     def error(module):
-        module.distributions.Distribution.set_default_validate_args(True)  # tests of PyTorch's own, once imported, switch it off
+        module.distributions.Distribution.set_default_validate_args(True)  # PyTorch's own tests, once imported, disable these checks
         with pytest.raises(Exception) as caught:
             values = [module.tensor(a) if name == "Categorical" else a for a in arguments]
             getattr(module.distributions, name)(*values)

@@ -1,4 +1,4 @@
-"""KL divergences of every pair of classes that PyTorch has a function for, with gradients; and how one is found."""
+"""KL divergences of every pair of classes that PyTorch has a function for, with gradients, and the search for the function of a pair."""
 import warnings
 
 import numpy as np
@@ -22,7 +22,7 @@ def pairs():
 def divergence(module, names, dtype):
     made = [build(module, FIRST[name], seed=seed, dtype=dtype, requires_grad=True) for name, seed in zip(names, (0, 50))]
     shape = np.broadcast_shapes(*(tuple(distribution.batch_shape) for distribution, _ in made))
-    result = module.distributions.kl_divergence(*(distribution.expand(shape) for distribution, _ in made))  # PyTorch does not broadcast where it sets infinities
+    result = module.distributions.kl_divergence(*(distribution.expand(shape) for distribution, _ in made))  # PyTorch's infinities do not broadcast
     inputs = [p for _, parameters in made for p in parameters.values() if p.requires_grad]
     if not result.requires_grad:
         return [result]

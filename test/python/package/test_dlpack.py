@@ -1,4 +1,4 @@
-"""DLPack both ways, with NumPy, with PyTorch, by capsules of both kinds and by the exchange of C extensions."""
+"""DLPack in both directions, with NumPy and PyTorch, by versioned and unversioned capsules and by the C exchange API."""
 import ctypes
 import gc
 import sys
@@ -28,7 +28,7 @@ def values(x):
     return x.float().tolist() if "float8" in str(x.dtype) else x.tolist()
 
 
-# ---- Both ways ----------------------------------------------------------------------------------------------------------------------------------
+# ---- Export and import --------------------------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -99,7 +99,7 @@ def test_what_is_read_only_is_copied():
         gradus.from_dlpack(a, copy=False)
 
 
-# ---- Lives ------------------------------------------------------------------------------------------------------------------------------------------
+# ---- Lifetimes -----------------------------------------------------------------------------------------------------------------------------------
 
 
 def test_memory_is_kept_and_given_back():
@@ -132,7 +132,7 @@ def test_given_back_on_another_thread():
     assert sys.getrefcount(a) == references
 
 
-# ---- The exchange of C extensions ---------------------------------------------------------------------------------------------------------------------
+# ---- The C exchange API --------------------------------------------------------------------------------------------------------------------------
 
 
 class Managed(ctypes.Structure):
@@ -171,7 +171,7 @@ def exchange():
 
 
 def test_a_capsule_says_whether_it_is_a_copy():
-    """As the standard has it; PyTorch does not say so."""
+    """A capsule over a copy has the flag that the standard requires; PyTorch does not set it."""
     pointer = ctypes.PYFUNCTYPE(ctypes.c_void_p, ctypes.py_object, ctypes.c_char_p)(("PyCapsule_GetPointer", ctypes.pythonapi))
     x = gradus.ones(3)
     for copy, flags in ((True, 2), (False, 0), (None, 0)):
@@ -229,7 +229,7 @@ def test_exchange_refuses(exchange):
             call(gradus.ones(2, requires_grad=True))
 
 
-# ---- Errors ---------------------------------------------------------------------------------------------------------------------------------------------
+# ---- Errors --------------------------------------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("call, error, text", [
@@ -254,7 +254,7 @@ def test_refused(call, error, text):
 
 
 class Producer:
-    """Gives a capsule over a structure of the test's own."""
+    """An object whose __dlpack__ returns a capsule over a structure that the test controls."""
 
     def __init__(self, **changes):
         self.numbers = (ctypes.c_float * 6)(*range(6))
@@ -305,7 +305,7 @@ def test_broken_producers(changes):
 
 
 class Old:
-    """Knows of no versions."""
+    """An object whose __dlpack__ takes no arguments, as before versioned capsules."""
 
     def __dlpack__(self):
         return np.ones(2).__dlpack__()

@@ -1,4 +1,4 @@
-"""The examples in every docstring run and show what they say, and what is public is described."""
+"""The examples in all docstrings run and print what they show, and every public name has a docstring."""
 import doctest
 import importlib
 import inspect
@@ -24,7 +24,7 @@ NAMES = {"gradus": gradus, "torch": gradus, "nn": gradus.nn, "F": gradus.nn.func
 
 
 def examples(place):
-    """The doctests of what the extension has there: functions, methods, properties."""
+    """Returns the doctests of functions, methods and properties of a module of the extension."""
     texts = {name: value.__doc__ for name, value in vars(EXTENSION[place]).items() if isinstance(getattr(value, "__doc__", None), str)}
     return [doctest.DocTestParser().get_doctest(text, {"torch": gradus}, f"{place}.{name}", None, None) for name, text in texts.items()]
 
@@ -60,12 +60,12 @@ def test_docstrings_end_with_the_schema_files_of_their_operators():
 
 @pytest.mark.parametrize("name", MODULES)
 def test_examples_of_modules(name):
-    finder = doctest.DocTestFinder(recurse=name != "gradus")  # whose functions are those of the extension
+    finder = doctest.DocTestFinder(recurse=name != "gradus")  # gradus itself has the functions of the extension, which are tested above
     run(finder.find(importlib.import_module(name), extraglobs=NAMES), doctest.NORMALIZE_WHITESPACE)
 
 
 def test_examples_of_as_torch():
-    """In a process of their own: they put Gradus in PyTorch's place."""
+    """The doctests of gradus.as_torch run in a process of their own, because they install Gradus in place of PyTorch."""
     path = os.path.dirname(os.path.dirname(gradus.__file__))
     program = "import doctest, gradus.as_torch; raise SystemExit(doctest.testmod(gradus.as_torch).failed)"
     assert subprocess.run([sys.executable, "-c", program], env={**os.environ, "PYTHONPATH": path}).returncode == 0

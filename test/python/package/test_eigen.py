@@ -1,4 +1,4 @@
-"""Eigenvalues of general matrices beside PyTorch: residuals, strides, derivatives, errors."""
+"""Eigenvalues of general matrices compared with PyTorch: residuals, strides, derivatives, errors."""
 import os
 import subprocess
 import sys
@@ -69,7 +69,7 @@ def test_values_come_in_the_order_of_lapack(n):
             for function in (lambda m, x: m.linalg.eigvals(x), lambda m, x: m.linalg.eig(x)[0]):
                 ours, theirs = (function(module, module.from_numpy(matrices)).numpy() for module in (gradus, torch))
                 same = np.abs(ours - theirs).max(1) <= 1e-9 * np.abs(theirs).max(1)
-                assert same.mean() > 0.95, title  # rounding decides which of two shifts is nearer
+                assert same.mean() > 0.95, title  # rounding decides which of two shifts is closer
 
 
 def test_without_openblas():

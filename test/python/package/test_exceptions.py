@@ -1,4 +1,4 @@
-"""Exceptions: the text is PyTorch's own, the operators an error came through are a note on it."""
+"""Exceptions have PyTorch's text, and a note that names the operators through which the error passed."""
 import threading
 
 import pytest
@@ -7,7 +7,7 @@ import gradus as torch
 
 NN = torch.nn.functional
 
-CASES = [  # the call, the whole text, the note
+CASES = [  # the call, the complete text, the note
     (lambda: torch.ones(2) + torch.ones(3), "The size of tensor a (2) must match the size of tensor b (3) at non-singleton dimension 0", "add"),
     (lambda: torch.ones(2).sum(dim=5), "Dimension out of range (expected to be in range of [-1, 0], but got 5)", "sum"),
     (lambda: torch.ones(2, 3) @ torch.ones(2, 3), "mat1 and mat2 shapes cannot be multiplied (2x3 and 2x3)", "matmul: mm"),

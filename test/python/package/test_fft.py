@@ -1,4 +1,4 @@
-"""torch.fft: every length and way of transforming one against NumPy in more digits, then functions, errors and derivatives beside PyTorch."""
+"""torch.fft: every length and algorithm compared with NumPy in higher precision, and functions, errors and derivatives compared with PyTorch."""
 import os
 import subprocess
 import sys
@@ -13,7 +13,8 @@ from oracle import needs_torch, torch
 
 LENGTHS = [*range(1, 151), 191, 210, 256, 263, 360, 509, 512, 720, 1000, 1009, 1024, 1155, 2048, 2187, 3125, 4096, 4099, 5040]
 LONG = [10007, 16384, 17017, 65536, 65537, 99999, 100000]
-# Of the largest error beside the root mean square: those of good algorithms grow with the root of log n; a convolution is a few times worse.
+# Bounds of the largest error relative to the root mean square. Errors of good algorithms grow with sqrt(log n); Bluestein's convolution is a few
+# times worse.
 TOLERANCE = {"complex64": 2e-6, "complex128": 7e-15}
 
 
@@ -29,7 +30,7 @@ def check(result, expected, dtype):
 
 
 def transforms(x, dtype):
-    """All three transforms of the lines of a matrix, along rows and along columns."""
+    """Checks the complex, real and inverse real transforms of the lines of a matrix, along rows and along columns."""
     n = x.shape[1]
     wide = x.astype(np.complex128)
     half = wide[:, :n // 2 + 1]
@@ -74,7 +75,7 @@ def test_many_dimensions_and_strides(dtype):
 
 @pytest.mark.parametrize("dtype", list(TOLERANCE))
 def test_images_in_blocks(dtype):
-    """So many that not all stay in the cache together, and a block of them that is not full."""
+    """So many lines that they do not fit into the cache together, and an incomplete block at the end."""
     x = numbers((7, 2, 60, 171), dtype)
     before = gradus.get_num_threads()
     for view, array in ((gradus.from_numpy(x), x), (gradus.from_numpy(x).transpose(0, 1), x.transpose(1, 0, 2, 3)), (gradus.from_numpy(x).transpose(1, 2), x.transpose(0, 2, 1, 3))):
@@ -94,7 +95,7 @@ def test_flipped_lines():
 
 
 def exact_root(n, exponents):
-    """exp(-2 pi i e / n) in long double, from angles of at most 45 degrees."""
+    """Returns exp(-2 pi i e / n) in long double, computed from angles of at most 45 degrees."""
     octant, rest = 8 * exponents // n, 8 * exponents % n
     angle = np.where(octant % 2 == 0, rest, n - rest) * (np.longdouble("0.78539816339744830961566084581987572") / n)
     cosine, sine = np.cos(angle), np.sin(angle)
@@ -108,13 +109,13 @@ ACCURATE = [*range(2, 65), 74, 97, 100, 101, 127, 128, 210, 243, 256, 509, 625, 
 @pytest.mark.skipif(np.finfo(np.longdouble).eps > 1e-18, reason="long double is no wider than double, so there is nothing to compare with")
 @pytest.mark.parametrize("dtype", list(TOLERANCE))
 def test_accuracy(dtype):
-    """The error in the 2-norm beside that of the result is below 3 eps log2(n) by Higham (Accuracy and stability of numerical algorithms, theorem 24.2); a sixth of that is asked for.
-    It is taken over some elements of the result, each a sum in long double."""
+    """The error in the 2-norm beside that of the result is below 3 eps log2(n) by Higham (Accuracy and stability of numerical algorithms, theorem
+    24.2); a sixth of that is asked for. It is taken over some elements of the result, each a sum in long double."""
     pick = np.random.default_rng(5)
     eps = float(np.finfo(dtype).eps)
     for n in ACCURATE:
         x, elements = numbers(n, dtype), np.sort(pick.choice(n, min(n, 24 if n < 20000 else 5), replace=False))
-        back = np.concatenate([x.real[:1], x[1:(n + 1) // 2], x.real[n // 2:n // 2 + 1] if n % 2 == 0 else x[:0]])  # half of a line whose transform is real
+        back = np.concatenate([x.real[:1], x[1:(n + 1) // 2], x.real[n // 2:n // 2 + 1] if n % 2 == 0 else x[:0]])  # Hermitian
         roots = exact_root(n, np.arange(n))
         for name, line, found in (("fft", x, gradus.fft.fft(gradus.from_numpy(x))), ("rfft", x.real, gradus.fft.rfft(gradus.from_numpy(x.real.copy()))),
                                   ("hfft", np.concatenate([back, back[1:(n + 1) // 2].conj()[::-1]]), gradus.fft.hfft(gradus.from_numpy(back), n))):
@@ -125,11 +126,12 @@ def test_accuracy(dtype):
 
 
 BATCHED = [*range(1, 20), 31, 37, 46, 48, 49, 62, 64, 74, 96, 100, 101, 137, 158, 188, 191, 210, 256, 263, 509, 720, 1009, 1024, 1155, 2022, 2187, 3125, 4099, 10007, 65536]
-BATCH = 19  # a vector of float32 at the widest level, and three lines more
+BATCH = 19  # one float32 vector of the highest level, and three more lines
 
 
 def lines_that_differ(dtype):
-    """Names of transforms in which some lines of a batch, as rows on one thread or as columns, have other bits than in the whole batch on three threads."""
+    """Returns the names of transforms for which some lines, computed alone on one thread as rows or columns, differ in bits from the batch on three
+    threads."""
     found = set()
     for n in BATCHED:
         x = gradus.from_numpy(numbers((BATCH if n < 5000 else 3, n), dtype))
@@ -252,7 +254,7 @@ def test_gradients(name):
         np.testing.assert_allclose(a.detach().numpy(), b.detach().numpy(), rtol=1e-9, atol=1e-9)
 
 
-# Calls of stft and istft: x is a signal, b two, c a complex one, w a window, s and sb their transforms.
+# Calls of stft and istft: x is a signal, b a batch of two, c a complex signal, w a window, s and sb their transforms.
 FRAMES = ["torch.stft(x, 20)", "torch.stft(x, 20, return_complex=False)", "torch.stft(x, 20, return_complex=True)", "torch.stft(x, 20, window=w.long(), return_complex=True)",
           "torch.stft(x, 20, window=w.to(torch.complex64), return_complex=True)", "torch.stft(x, 20, window=w.double(), return_complex=True)", "torch.stft(x, 20, window=torch.ones(2, 10), return_complex=True)",
           "torch.stft(x, 20, win_length=10, window=torch.ones(10), return_complex=True)", "torch.stft(x, 20, win_length=21, return_complex=True)", "torch.stft(x, 20, win_length=7, return_complex=True)",

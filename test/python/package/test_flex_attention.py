@@ -1,4 +1,4 @@
-"""flex_attention, block masks and what makes them: the same as PyTorch's, and blocks that a mask leaves out are not computed."""
+"""flex_attention and block masks give PyTorch's results, and blocks that a mask excludes are not computed."""
 import math
 import pickle
 
@@ -12,7 +12,7 @@ pytestmark = pytest.mark.filterwarnings("ignore::FutureWarning", "ignore:flex_at
 
 
 def flex(t):
-    """The module of a framework."""
+    """Returns the flex_attention module of a framework."""
     import importlib
 
     return importlib.import_module(f"{t.__name__}.nn.attention.flex_attention")
@@ -64,7 +64,7 @@ def test_masks_of_functions(t):
 
 
 def scores_of(t, name, heads):
-    """A score function, and the tensors in it that want a gradient."""
+    """Returns a score function and the tensors in it that require a gradient."""
     slopes, table = t.rand(heads), t.randn(200)
     return {"none": (None, []), "alibi": (lambda score, b, h, q, k: score + slopes[h] * (k - q), [slopes]),
             "soft cap": (lambda score, b, h, q, k: 5 * t.tanh(score / 5), []), "table": (lambda score, b, h, q, k: score + table[(q - k).abs()], [table]),
@@ -76,7 +76,7 @@ CASES = (("none", None, False), ("none", causal, False), ("alibi", None, False),
 
 
 def operands(t, name, mask_mod, grouped):
-    """The query, key and value of a case, its score function and what that reads, its block mask."""
+    """Returns the query, key and value of a case, its score function with the tensors that it reads, and its block mask."""
     query, key, value = t.randn(2, 4, 150, 8), *(t.randn(2, 2 if grouped else 4, 190, 8) for _ in range(2))
     sizes = (2, 4) if mask_mod is by_head else (None, None)
     mask = None if mask_mod is None else flex(t).create_block_mask(mask_mod, *sizes, 150, 190, device="cpu", BLOCK_SIZE=64)
@@ -93,7 +93,7 @@ def test_attention(t):
 
 
 def dense(query, key, value, score_mod, mask_mod, scale):
-    """The whole matrix, by operators."""
+    """Computes attention with the complete matrix of scores."""
     key, value = (x.repeat_interleave(query.size(1) // x.size(1), 1) for x in (key, value))
     score = query @ key.transpose(-2, -1) * scale
     b, h, q, k = (gradus.arange(n).view([-1 if d == i else 1 for d in range(4)]) for i, n in enumerate(score.shape))
@@ -105,7 +105,7 @@ def dense(query, key, value, score_mod, mask_mod, scale):
 
 @pytest.mark.parametrize("name, mask_mod, grouped", [case for case in CASES if case[1] is not nothing_in_row_five])
 def test_gradients(name, mask_mod, grouped):
-    """PyTorch has none on a cpu."""
+    """Gradients are compared with those of the complete matrix, because PyTorch has none on the CPU."""
     query, key, value, score_mod, read, mask = operands(gradus, name, mask_mod, grouped)
     leaves = [x.requires_grad_() for x in (query, key, value, *read)]
     output, wanted = flex_attention(query, key, value, score_mod, mask, 0.3, grouped), dense(query, key, value, score_mod, mask_mod, 0.3)
@@ -129,7 +129,7 @@ def test_empty_blocks_are_not_computed():
     mask = create_block_mask(sliding, None, None, 512, 512, BLOCK_SIZE=64)
     query = gradus.randn(1, 2, 512, 8)
     bad = query.clone()
-    bad[:, :, 448:] = math.nan  # seen from the last rows of blocks alone
+    bad[:, :, 448:] = math.nan  # only the last rows of blocks attend to these
     output = flex_attention(query, bad, bad, block_mask=mask)
     assert not output[:, :, :448].isnan().any() and output[:, :, 448:].isnan().all()
     asked = []

@@ -1,4 +1,4 @@
-"""autograd.forward_ad, and jvp of custom functions, beside PyTorch."""
+"""autograd.forward_ad, and jvp of custom functions, compared with PyTorch."""
 import threading
 
 import pytest
@@ -10,7 +10,7 @@ def forward_ad(torch):
 
 
 def tangent_of(torch, program, *pairs):
-    """The two parts of program(dual tensors)."""
+    """Returns the primal and the tangent of program(dual tensors)."""
     fw = forward_ad(torch)
     with fw.dual_level():
         return tuple(fw.unpack_dual(program(*(fw.make_dual(torch.tensor(p), torch.tensor(t)) for p, t in pairs))))

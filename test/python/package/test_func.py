@@ -1,4 +1,4 @@
-"""torch.func and vmap, beside PyTorch: values, structures, random modes, error texts."""
+"""torch.func and vmap compared with PyTorch: values, structures, randomness modes, error texts."""
 import functools
 from collections import OrderedDict, namedtuple
 
@@ -14,7 +14,7 @@ def func(torch):
 
 
 def near(ours, theirs):
-    """The same structure with almost the same numbers."""
+    """True if two results have the same structure and nearly the same numbers."""
     if isinstance(ours, dict):
         assert ours.keys() == theirs.keys()
         return all(near(ours[key], theirs[key]) for key in ours)
@@ -25,7 +25,7 @@ def near(ours, theirs):
 
 
 def listed(value):
-    """Tensors as lists, in every structure."""
+    """Replaces tensors by lists in any structure."""
     if isinstance(value, dict):
         return {key: listed(item) for key, item in value.items()}
     if hasattr(value, "_fields"):
@@ -34,7 +34,7 @@ def listed(value):
 
 
 def alike(program):
-    """Results of program(module), or the errors, are almost the same."""
+    """Checks that the results of program(module), or the errors, agree up to rounding."""
     needs_torch()
     results = []
     for torch in (gradus, oracle):
@@ -141,7 +141,7 @@ OUTSIDE = {
 @pytest.mark.parametrize("name", OUTSIDE)
 @pytest.mark.parametrize("recorded", [True, False])
 def test_what_is_recorded_outside(name, recorded):
-    """A result has a history exactly where PyTorch's has, which leads to the same gradient."""
+    """A result has a history exactly if PyTorch's has one, and it leads to the same gradient."""
 
     def program(torch):
         p = torch.tensor([0.5, -1.0, 2.0], requires_grad=True)
@@ -154,7 +154,7 @@ def test_what_is_recorded_outside(name, recorded):
     alike(program)
 
 
-# ---- Batches ------------------------------------------------------------------------------------------------------------------------------
+# ---- vmap ---------------------------------------------------------------------------------------------------------------------------------
 
 
 BATCHES = {
@@ -266,7 +266,7 @@ def test_randomness():
 def test_one_level():
     error, text = caught(gradus.vmap(gradus.vmap(gradus.sin)), gradus.ones(2, 0))
     assert (error, text) == ("RuntimeError", "vmap: a vmap inside of another one needs an element")
-    assert gradus.vmap(gradus.sin)(gradus.zeros(2)).tolist() == [0, 0]  # the level has ended
+    assert gradus.vmap(gradus.sin)(gradus.zeros(2)).tolist() == [0, 0]  # the level of vmap has ended
     assert caught(func(gradus).jvp, lambda x: func(gradus).jvp(gradus.sin, (x,), (x,))[1], (gradus.ones(1),), (gradus.ones(1),))[0] == "RuntimeError"
 
 
@@ -276,7 +276,7 @@ def test_a_batch_tensor_that_is_left():
     assert caught(lambda: left[0] + 1)[0] == "RuntimeError"
 
 
-# ---- Jacobians by batches -------------------------------------------------------------------------------------------------------------------
+# ---- Jacobians computed with vmap -----------------------------------------------------------------------------------------------------------
 
 
 JACOBIANS = {
@@ -301,7 +301,7 @@ def test_jacobians_of_autograd(name):
 
 
 def plain_detached(value):
-    """PyTorch has lists for columns, and tuples for rows."""
+    """Detaches all tensors and converts lists to tuples: PyTorch returns lists for columns and tuples for rows."""
     return tuple(plain_detached(item) for item in value) if isinstance(value, (tuple, list)) else value.detach()
 
 
@@ -459,7 +459,7 @@ def test_custom_functions(name):
     alike(lambda torch: FUNCTIONS[name](torch, torch.vmap))
 
 
-# ---- Trees --------------------------------------------------------------------------------------------------------------------------------
+# ---- Pytrees ------------------------------------------------------------------------------------------------------------------------------
 
 
 def test_trees():

@@ -1,4 +1,4 @@
-"""vmap inside of vmap, and Jacobians of the elements of a batch, beside PyTorch."""
+"""vmap inside vmap, and Jacobians of the elements of a batch, compared with PyTorch."""
 from nn_programs import attempt, same
 
 

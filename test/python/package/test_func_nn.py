@@ -1,4 +1,5 @@
-"""Gradients of each sample, func.vmap of func.grad, of the operators of neural networks: each choice of batched arguments beside a loop of PyTorch over the samples."""
+"""Per-sample gradients (func.vmap of func.grad) of neural-network operators: each choice of batched arguments is compared with a PyTorch loop over
+the samples."""
 import itertools
 import warnings
 
@@ -10,7 +11,7 @@ BATCH = 3
 
 
 def numbers(torch, *sizes, step=0.37):
-    """Numbers in [-1, 1], no two of them equal."""
+    """Returns distinct numbers in [-1, 1]."""
     n = 1
     for size in sizes:
         n *= size
@@ -22,7 +23,7 @@ def integers(torch, *sizes, least=0, most=3):
 
 
 def places(torch, *sizes, image):
-    """Different places in an image for each plane."""
+    """Returns distinct positions within an image for each plane."""
     planes = [numbers(torch, image, step=0.7 + i).argsort()[:sizes[-2] * sizes[-1]] for i in range(sizes[0] * sizes[1])]
     return torch.stack(planes).reshape(sizes)
 
@@ -31,7 +32,7 @@ def nn(torch):
     return torch.nn.functional
 
 
-# Each: the function, and its arguments for one sample, of which the first is differentiated.
+# Each entry has the function and its arguments for one sample. The function is differentiated by the first argument.
 FUNCTIONS = {
     "grid_sample": (lambda t, x, grid: nn(t).grid_sample(x, grid, align_corners=False), lambda t: (numbers(t, 2, 3, 4, 5), numbers(t, 2, 3, 2, 2))),
     "grid_sample, to the grid": (lambda t, grid, x: nn(t).grid_sample(x, grid, padding_mode="border", align_corners=True), lambda t: (numbers(t, 2, 3, 2, 2), numbers(t, 2, 3, 4, 5))),
@@ -59,14 +60,14 @@ FUNCTIONS = {
 
 
 def samples_of(torch, arguments, batched):
-    """The arguments, of which those that are batched stand for BATCH different ones: batches, and for each sample its own."""
+    """Returns the arguments, of which the chosen ones are batches of BATCH different tensors, and the arguments of each sample alone."""
     given = arguments(torch)
     several = [torch.stack([a.flatten().roll(i).reshape(a.shape) for i in range(BATCH)]) if chosen else a for a, chosen in zip(given, batched)]
     return several, [[a[i].clone() if chosen else a.clone() for a, chosen in zip(several, batched)] for i in range(BATCH)]
 
 
 def weighed(torch, function):
-    """A number of the function's results in which each counts otherwise."""
+    """Returns the function followed by a weighted sum of its results, with another weight for each element."""
     def scalar(*arguments):
         result = function(torch, *arguments)
         return (result * (torch.arange(result.numel(), dtype=result.dtype).reshape(result.shape) + 1).cos()).sum()
@@ -97,7 +98,8 @@ ONCE = ("ctc_loss", "grid_sample", "pdist", "multilabel_margin_loss")  # PyTorch
 
 @pytest.mark.parametrize("name", [name for name in FUNCTIONS if not name.startswith(ONCE)])
 def test_hessians(name):
-    """A batch of tangents of gradients: rules of the gradients' own operators, beside PyTorch's gradients of gradients, one by one."""
+    """A batch of tangents of gradients, which tests the rules of the operators in gradients, compared with PyTorch's second derivatives one by
+    one."""
     needs_torch()
     function, arguments = FUNCTIONS[name]
     given, theirs = arguments(gradus), arguments(oracle)

@@ -1,4 +1,4 @@
-"""Functions of gradus.functional, borders, scattered reductions and normalization of channels, beside PyTorch's: values and errors."""
+"""Functions of gradus.functional, padding, scattered reductions and normalization of channels compared with PyTorch: values and errors."""
 import pytest
 from beside_torch import check
 
@@ -148,11 +148,11 @@ def test_as_in_pytorch(expression):
 
 REFUSED = {
     "torch.zeros(2, requires_grad=True).resize_(3)": "requires grad",
-    "torch.zeros(4)[1:3].resize_(9)": "storage that is not resizable",  # PyTorch lets all views see the larger storage
+    "torch.zeros(4)[1:3].resize_(9)": "storage that is not resizable",  # PyTorch makes the larger storage visible to all views
     "x.sum_to_size(3, 2)": r"size \[3, 2\] is not expandable to size \[3, 4\]",
     "torch.nn.functional.pad(x, (1, 2, 3))": "Length of pad must be even",
     "torch.nn.functional.pad(x, (-3, -3))": "resulted in a negative output size",
-    "torch.nn.functional.pad(x, (4, -1), mode='circular')": "wrapping around more than once",  # PyTorch gives elements that nobody wrote
+    "torch.nn.functional.pad(x, (4, -1), mode='circular')": "wrapping around more than once",  # PyTorch returns uninitialised elements
 }
 
 

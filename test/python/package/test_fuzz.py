@@ -1,10 +1,9 @@
-"""Every function, called with random arguments of wrong types, sizes and values: only exceptions come out.
+"""Every function is called with random arguments of wrong types, sizes and values: it may only raise exceptions.
 
-Half of the calls are random in everything, of these half with dual and batch tensors. The other half begin with arguments that are right, the samples of the schema, and change a few of them, so
-that they come past the first check: integers near the ends of int64, tensors of rank 64, empty, expanded, overlapping, with strides nobody follows, of
-another dtype or device.
-Each run is a process of its own, so that a crash is seen as one. GRADUS_FUZZ_CALLS says how many calls each function gets of both kinds, GRADUS_FUZZ_SEED
-begins another sequence of them."""
+Half of the calls have completely random arguments, in half of these with dual and batch tensors. The other half starts from the valid arguments of
+the schema's samples and changes some of them, so that they pass the first checks: integers near the ends of int64, tensors of rank 64, empty,
+expanded or overlapping tensors, unusual strides, other dtypes and devices. Each part runs in a process of its own, so that a crash is detected.
+GRADUS_FUZZ_CALLS sets the number of calls of each function of both kinds, GRADUS_FUZZ_SEED starts another sequence."""
 import os
 import sys
 from contextlib import nullcontext
@@ -14,14 +13,14 @@ from own_process import PARTS, attempt, check_part
 
 CALLS = int(os.environ.get("GRADUS_FUZZ_CALLS", "60"))
 SEED = int(os.environ.get("GRADUS_FUZZ_SEED", "0"))
-MOST_ELEMENTS = 1 << 22  # an expanded result may have more than a sum comes to the end of
+MOST_ELEMENTS = 1 << 22  # an expanded result may have more elements than a sum can visit in a reasonable time
 
 
 def random_calls(part):
     from surface import Arguments, functions, levels
     from gradus import _C
 
-    _C._memory_set_limit(4 << 30)  # a sanitizer's address space has no limit of its own
+    _C._memory_set_limit(4 << 30)  # RLIMIT_AS cannot be used with sanitizers
 
     for number, (name, function) in enumerate(functions()):
         if number % PARTS == part:
@@ -59,7 +58,7 @@ def run(part):
     import resource
     import warnings
 
-    if "LD_PRELOAD" not in os.environ:  # a sanitizer needs all the addresses there are
+    if "LD_PRELOAD" not in os.environ:  # sanitizers reserve most of the address space
         resource.setrlimit(resource.RLIMIT_AS, (8 << 30, 8 << 30))
     warnings.simplefilter("ignore")
     random_calls(part)

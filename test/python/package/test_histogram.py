@@ -1,11 +1,12 @@
-"""Histograms beside PyTorch's: counts, edges, weights, densities, errors; the same bits for any number of threads."""
+"""Histograms compared with PyTorch: counts, edges, weights, densities, errors; the bits do not depend on the number of threads."""
 import gradus
 import pytest
 from oracle import torch
 
 
 def result(module, name, *args, **options):
-    """The numbers that a call returns, or the class and the text of its error. Lists in a list are tensors; so are those of the words of `options` but range."""
+    """Returns the numbers of a call, or the class and the text of its error. Lists within a list are tensors, as are lists among `options` except
+    range."""
     def tensor(value):
         return module.tensor(value, dtype=module.float64 if isinstance(value[0], float) or isinstance(value[0], list) else None)
 
@@ -82,7 +83,7 @@ def test_half_types(dtype):
 
 
 def test_many_numbers():
-    """Numbers on edges and between them, in several pieces; half types are counted without rounding."""
+    """Values on edges and between them, enough for several pieces of work; counts of half types are not rounded."""
     generator = torch.Generator().manual_seed(0)
     x = torch.randint(-1000, 1001, (100_003,), generator=generator) / 128
     ours = gradus.from_numpy(x.numpy())

@@ -1,5 +1,5 @@
-"""Every operator with tensors of no elements beside whose 0 stand sizes of any product, and with tensors of the meta device that no memory could hold:
-an error or a result, and no arithmetic that overflows (the sanitizers see it)."""
+"""Every operator is called with empty tensors whose other sizes have any product, and with meta tensors too large for any memory: the outcome is an
+error or a result, and no arithmetic overflows (which the sanitizers detect)."""
 import itertools
 import sys
 
@@ -11,19 +11,19 @@ META = [(), (2**62,), (2**31, 2**31), (3, 2**31, 2**29), (2**61, 1, 2)]
 
 
 def replaced(torch, value, sizes, device):
-    """The value with each tensor in it of other sizes."""
+    """Returns the value with each tensor in it replaced by one of other sizes."""
     if isinstance(value, list):
         return [replaced(torch, item, sizes, device) for item in value]
     if not isinstance(value, torch.Tensor):
         return value
     made = attempt(lambda: torch.empty(sizes, dtype=value.dtype, device=device))
-    if made is None:  # their product fits into no number
+    if made is None:  # the number of elements does not fit into int64
         return value
     return made.requires_grad_() if made.is_floating_point() else made
 
 
 def choices(torch, values):
-    """The values with one tensor of another size, with each in turn, and with all."""
+    """Yields the arguments with other sizes for each tensor in turn, and for all tensors."""
     names = [name for name, value in values.items() if isinstance(value, torch.Tensor) or isinstance(value, list) and value and isinstance(value[0], torch.Tensor)]
     for sizes, device in [*itertools.product(EMPTY, ["cpu"]), *itertools.product(META, ["meta"])]:
         for chosen in [names, *([name] for name in names if len(names) > 1)]:

@@ -1,4 +1,4 @@
-"""Indexing, read and written: random indices against NumPy and PyTorch, gradients, what each form of index means, errors."""
+"""Indexing, reading and writing: random indices compared with NumPy and PyTorch, gradients, the meaning of each form of index, errors."""
 import random
 
 import numpy as np
@@ -10,7 +10,7 @@ from leaks import lost
 from oracle import torch
 
 CASES = 3000
-FORWARD = (None, 1, 2, 3)  # PyTorch's slices do not go backwards.
+FORWARD = (None, 1, 2, 3)  # PyTorch has no negative steps
 
 
 def numbers(shape, dtype=np.float64):
@@ -29,7 +29,7 @@ def cases(seed, **options):
         yield rng, shape, random_index(rng, shape, **options)
 
 
-# ---- Against NumPy: slices in both directions ---------------------------------------------------------------------------------------
+# ---- Compared with NumPy: slices with steps of both signs ---------------------------------------------------------------------------
 
 
 def test_get_numpy():
@@ -52,7 +52,7 @@ def test_views_share_memory():
 
 
 def value_for(rng, shape):
-    """A value that broadcasts to the shape: a number, or an array of some of its dimensions."""
+    """Returns a value that broadcasts to the shape: a number, or an array with some of its dimensions."""
     if rng.random() < 0.3:
         return rng.choice([2.5, 3, True, np.float32(1.5)])
     shape = tuple(1 if rng.random() < 0.2 else n for n in shape[rng.randint(0, len(shape)):])
@@ -73,7 +73,7 @@ def test_set_numpy():
         assert same(x, expected), (shape, parts, value)
 
 
-# ---- Against PyTorch: values and gradients ---------------------------------------------------------------------------------------------
+# ---- Compared with PyTorch: values and gradients ---------------------------------------------------------------------------------------
 
 
 def test_get_torch():
@@ -109,12 +109,12 @@ def test_gradient_of_set():
             (y * library.tensor(1 + array)).sum().backward()
             results.append((y, x.grad, v.grad))
         names = [part for part in parts if hasattr(part, "array")]
-        if not names:  # Of several values for one element, each library may count another.
+        if not names:  # If several values go to one element, each library may keep another.
             for ours, theirs in zip(*results):
                 assert same(ours, theirs.detach().numpy()), (shape, parts, value)
 
 
-# ---- What each form means ------------------------------------------------------------------------------------------------------------------
+# ---- The meaning of each form of index -----------------------------------------------------------------------------------------------------
 
 
 @pytest.fixture
@@ -164,7 +164,7 @@ def test_subclasses_of_tuple(x):
 
 def test_place_of_names():
     x = gradus.zeros(2, 3, 4, 5)
-    assert x[0, :, [1, 2]].shape == (3, 2, 5)  # PyTorch's: an integer is a view first.
+    assert x[0, :, [1, 2]].shape == (3, 2, 5)  # As in PyTorch, an integer is applied as a view first.
     assert x[[0, 1], :, [1, 2]].shape == (2, 3, 5)
     assert x[:, [0, 1], None, [1, 2]].shape == torch.zeros(2, 3, 4, 5)[:, [0, 1], None, [1, 2]].shape
 
@@ -272,7 +272,7 @@ def test_refused_index(x, index, error, text):
 
 @pytest.mark.parametrize("shape, kept", [((0,), (0, 4)), ((0, 4), (0,)), ((3, 0), (0,)), ((0, 0), (0,))])
 def test_a_mask_of_size_0_selects_nothing(x, shape, kept):
-    """As in NumPy, whatever the size of x is there; the other sizes must be those of x."""
+    """As in NumPy, a mask may have size 0 where x has another size; its other sizes must be those of x."""
     mask, before = gradus.ones(shape, dtype=gradus.bool), x.tolist()
     assert x[mask].shape == kept and x.numpy()[mask.numpy()].shape == kept
     x[mask] = 7

@@ -1,4 +1,4 @@
-"""Indices out of range of tensors without elements: refused, and let pass, where PyTorch does so."""
+"""Out-of-range indices of tensors without elements are refused or accepted exactly where PyTorch does so."""
 import itertools
 import re
 
@@ -31,7 +31,7 @@ def outcome(module, size, index, statement):
 def test_indices(statement):
     for size, index in itertools.product(SIZES, INDICES):
         if "x.index_" in statement and "put" not in statement and eval(size)[0] == 0:
-            continue  # PyTorch's error is about the memory of a view that it makes
+            continue  # PyTorch's error is about the memory of an internal view
         assert outcome(gradus, size, index, statement) == outcome(torch, size, index, statement), (size, index)
 
 

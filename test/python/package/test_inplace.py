@@ -1,4 +1,4 @@
-"""Every in-place method that PyTorch has too: the same values and the same gradients, of operators with kernels and of composites."""
+"""Every in-place method that PyTorch has gives the same values and gradients, for operators with kernels and for composites."""
 import warnings
 
 import pytest
@@ -8,7 +8,7 @@ from operator_calls import arguments, call, sample_texts, shown
 from oracle import torch
 
 RANDOM = {"bernoulli_", "cauchy_", "exponential_", "geometric_", "log_normal_", "normal_", "random_", "uniform_"}  # test_random.py compares their numbers
-HISTORY = {"logical_and_", "logical_or_", "logical_xor_"}  # PyTorch leaves them the history of what they overwrite
+HISTORY = {"logical_and_", "logical_or_", "logical_xor_"}  # in PyTorch the overwritten tensor keeps its history
 GIVEN = [(), ("T",), (0.5,), ("T", "T"), (0.1, 0.6), (1,)]
 
 
@@ -17,7 +17,7 @@ def names():
 
 
 def outcome(module, name, given):
-    """(values, gradient) of x * 1 after the method, or None where it is refused; a result without history has a gradient of zeros."""
+    """Returns (values, gradient) of x * 1 after the method, or None if it is refused. The gradient is zero if the result has no history."""
     x = module.tensor([[0.3, 0.7, 0.2], [0.5, 0.9, 0.4]], dtype=module.float64, requires_grad=True)
     y = x * 1.0
     others = [module.tensor([[0.4, 0.6, 0.8], [0.1, 0.2, 0.35]], dtype=module.float64) if value == "T" else value for value in given]
@@ -35,7 +35,7 @@ def test_values_and_gradients(name):
     warnings.simplefilter("ignore")
     for given in GIVEN:
         theirs = outcome(torch, name, given)
-        deprecated = name in ("add_", "sub_", "subtract_") and given == (0.1, 0.6)  # add_(alpha, other)
+        deprecated = name in ("add_", "sub_", "subtract_") and given == (0.1, 0.6)  # the deprecated signature add_(alpha, other)
         if theirs is None or deprecated:
             continue
         ours = outcome(gradus, name, given)
@@ -70,7 +70,7 @@ def test_resize_counts_as_a_write_only_when_sizes_change():
 
 
 def gradients(function, operator, text, in_place):
-    """Those of three times the result, which is multiplied in place or not; None where the result has no gradient or may not be written."""
+    """Returns the gradients of the result times three, computed in place or not; None if the result has no gradient or may not be written."""
     values = arguments(operator, text, gradus.float64)
     leaves = [t for value in values.values() for t in (value if isinstance(value, list) else [value])
               if isinstance(t, gradus.Tensor) and (t.is_floating_point() or t.is_complex())]

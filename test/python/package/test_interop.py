@@ -1,4 +1,4 @@
-"""NumPy both ways, the buffer protocol, storages, copies, pickling and subclasses."""
+"""NumPy in both directions, the buffer protocol, storages, copies, pickling and subclasses."""
 import copy
 import ctypes
 import gc
@@ -27,7 +27,7 @@ def sample(name, shape=(3, 4)):
 
 
 def views_of(array):
-    """Views of all kinds of strides."""
+    """Yields views of the array with all kinds of strides."""
     yield from (array, array.T, array[::-1], array[:, ::-2], array[1:, 2:], array[0], array[2, 3:4], array[..., None], array[0, 0], array[:0])
     yield np.broadcast_to(array[:, :1], (2, 3, 5))
 
@@ -38,9 +38,9 @@ def views_of(array):
 @pytest.mark.parametrize("name", SHARED)
 def test_from_numpy_and_back(name):
     for array in views_of(sample(name)):
-        array = np.asarray(array)  # array[0, 0] is a scalar.
+        array = np.asarray(array)  # array[0, 0] is a NumPy scalar
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore", UserWarning)  # What is broadcast is read-only.
+            warnings.simplefilter("ignore", UserWarning)  # broadcast arrays are read-only
             x = gradus.from_numpy(array)
         assert str(x.dtype) == "torch." + name and x.shape == array.shape
         back = x.numpy()
@@ -399,7 +399,7 @@ def test_refused_subclass(call):
         call(gradus.ones(2))
 
 
-# ---- Nothing is left behind ------------------------------------------------------------------------------------------------------------------------
+# ---- Leaks -----------------------------------------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("call", [
@@ -413,7 +413,7 @@ def test_no_references_are_lost(call):
 
 
 def test_threads():
-    """Many threads on the same objects: nothing is wrong, nothing is lost."""
+    """Many threads use the same objects: no result is wrong and no reference is lost."""
     shared = gradus.zeros(64)
     failures = []
 

@@ -1,10 +1,11 @@
-"""Arrays of several megabytes, and operands that are transposed while they are read: beside NumPy, with the same bits for any number of threads."""
+"""Arrays of several megabytes, and operands that are transposed while they are read, compared with NumPy; the bits do not depend on the number of
+threads."""
 import numpy as np
 import pytest
 
 import gradus as torch
 
-# Rows of no whole number of vectors or cache lines, and pieces of work that begin within them.
+# The row lengths are no multiples of vectors or cache lines, and pieces of work begin within rows.
 SHAPES = [(1500, 1501), (3, 800001), (1030, 2048)]
 DTYPES = ["float32", "float64", "int64"]
 
@@ -16,7 +17,7 @@ def operands(shape, dtype):
 
 
 def on_threads(compute):
-    """The result, which one, two and three threads compute alike."""
+    """Returns the result of a call after checking that one, two and three threads compute the same."""
     before, results = torch.get_num_threads(), []
     try:
         for n in (1, 2, 3):
@@ -66,7 +67,7 @@ SHORT = {
 @pytest.mark.parametrize("columns", [2, 3, 8, 31, 32, 100, 128])
 @pytest.mark.parametrize("dtype", ["float32", "float64", "int16", "bfloat16"])
 def test_short_lines(dtype, columns):
-    """New results, and those that are parts of rows themselves, of short lines in many layouts."""
+    """Elementwise operators with new results and with results that are parts of rows, for short rows in many layouts."""
     x, y, z = (v // 3 for v in operands((1500, columns), "float32"))
     given = [torch.from_numpy(v).to(getattr(torch, dtype)) for v in (x, y, z)]
     assert not given[2].is_contiguous()
@@ -104,7 +105,7 @@ INTEGERS = ["int8", "int16", "int32", "int64", "uint8", "uint64"]
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32", "float64", *INTEGERS])
 @pytest.mark.parametrize("name", LIGHT)
 def test_kernels_that_write_past_the_caches(name, dtype, megabytes):
-    """A large result has the bits of its parts, wherever in a line of the cache it begins and ends, and nothing around it is written."""
+    """A large result has the bits of its parts, at any offset within a cache line, and the memory around it is not written."""
     if name in ("neg", "abs", "relu", "clamp", "sub", "number first") and dtype.startswith("u") or name == "div" and dtype in INTEGERS:
         pytest.skip("not what these dtypes have")
     kind = getattr(torch, dtype)
@@ -199,7 +200,7 @@ def test_products_that_are_cut(dtype, m, n, k):
     assert np.array_equal(on_threads(lambda: torch.from_numpy(a) @ torch.from_numpy(b)), a @ b)
 
 
-WIDTHS = [1, 15, 31, 64, 65, 255, 256, 257, 300, 511, 1100, 16384, 16385]  # bytes: lines shorter than those that are copied by vectors, and longer
+WIDTHS = [1, 15, 31, 64, 65, 255, 256, 257, 300, 511, 1100, 16384, 16385]  # bytes: rows shorter and longer than those that are copied by vectors
 
 
 @pytest.mark.parametrize("dtype", ["int8", "int16", "int32", "int64", "complex128"])
@@ -218,7 +219,7 @@ def test_lines_of_all_widths(dtype):
 
 @pytest.mark.parametrize("dim", [0, 1, 2])
 def test_cat_of_many(dim):
-    """More parts than are written at a time; some have no elements, are transposed, or are of another dtype."""
+    """cat of more tensors than are written at a time. Some are empty, transposed, or of another dtype."""
     random, parts = np.random.default_rng(0), []
     for k in range(50):
         shape = [3, 4, 5]
@@ -231,7 +232,7 @@ def test_cat_of_many(dim):
 
 @pytest.mark.parametrize("dtype", ["uint8", "float16", "float32", "int64", "complex128"])
 def test_rows_of_few_elements_are_joined(dtype):
-    """Short parts are written column by column; together they are more bytes than are written at a time."""
+    """cat of short rows, which are written column by column; together they have more bytes than are written at a time."""
     random = np.random.default_rng(0)
     for widths in [(1, 1), (1, 2, 3), (4, 1, 5, 2), (1,) * 20, (3, 40)]:
         parts = [random.integers(0, 100, (2, 1203, width)).astype(dtype) for width in widths]
@@ -246,7 +247,7 @@ def test_rows_of_few_elements_are_joined(dtype):
 @pytest.mark.parametrize("dtype", ["float32", "float64", "int64", "bfloat16", "float16"])
 @pytest.mark.parametrize("dim", [0, 1])
 def test_rows_are_added_in_the_order_of_the_index(dtype, dim):
-    """Rows of several pieces, some of them named often and some never; halves are rounded once."""
+    """Rows that are split into several pieces; some are indexed many times and some never. Half types are rounded once."""
     random = np.random.default_rng(0)
     shape, count = (3, 40, 1500) if dim == 1 else (40, 1500), 90
     wide = "float32" if "float" in dtype else dtype
@@ -268,7 +269,7 @@ def test_rows_are_added_in_the_order_of_the_index(dtype, dim):
 
 @pytest.mark.parametrize("dtype", ["float32", "float64", "int64", "complex64", "complex128"])
 def test_rows_of_few_columns_are_reduced(dtype):
-    """Rows that lie one behind the other are taken many at a time; what is left of them, and rows apart, as they come."""
+    """Contiguous rows are reduced many at a time; the remaining rows and rows with gaps are reduced one by one."""
     random, wide = np.random.default_rng(0), {"float32": "float64", "complex64": "complex128"}.get(dtype, dtype)
     for rows, columns in [(100_003, 3), (70_000, 1), (5000, 2), (300, 7), (64, 2), (63, 15), (9000, 16)]:
         x = random.integers(-99, 99, (2, rows, columns)).astype(dtype)
@@ -287,7 +288,7 @@ def test_rows_of_few_columns_are_reduced(dtype):
 @pytest.mark.parametrize("dtype", ["uint8", "int16", "float32", "float64", "complex128"])
 @pytest.mark.parametrize("shape", [(3, 5, 7, 331), (40, 3, 1003), (5, 9001), (70001,)])
 def test_elements_and_slices_at_indices(shape, dtype):
-    """Reads and writes along every dimension, at lists of every length up to a few elements and at long ones, in units that begin anywhere."""
+    """Reads and writes along every dimension with short and long index lists, and with elements that begin at any offset."""
     random = np.random.default_rng(0)
     x, values = (random.integers(0, 99, shape).astype(dtype) for _ in range(2))
     given, put = torch.from_numpy(x), torch.from_numpy(values)
@@ -311,7 +312,7 @@ def test_elements_and_slices_at_indices(shape, dtype):
 
 @pytest.mark.parametrize("dtype", ["uint8", "float32", "complex128"])
 def test_rows_at_several_indices(dtype):
-    """Rows of one and of several dimensions, contiguous or not, at places that one index names or two name together."""
+    """Rows of one and of several dimensions, contiguous or not, that are selected by one index or by two together."""
     random = np.random.default_rng(0)
     x = random.integers(0, 99, (9, 30, 40, 50)).astype(dtype)
     i, j, k = (random.integers(0, n, (7, 11)) for n in (9, 30, 40))

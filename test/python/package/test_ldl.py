@@ -1,4 +1,4 @@
-"""Decompositions of symmetric and Hermitian matrices beside PyTorch: values, strides, what they solve, errors."""
+"""LDL decompositions of symmetric and Hermitian matrices compared with PyTorch: values, strides, solutions of equations, errors."""
 import numpy as np
 import pytest
 

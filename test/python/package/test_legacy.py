@@ -1,4 +1,4 @@
-"""The oldest ways to make tensors: Variable(…), Tensor(…), FloatTensor(…) and x.new(…)."""
+"""The legacy constructors: Variable(…), Tensor(…), FloatTensor(…) and x.new(…)."""
 import numpy
 import pytest
 from both import caught, same

@@ -1,4 +1,4 @@
-"""Reductions along a line of every length up to 70, with what is extreme at every place: kernels work in blocks, and the rest is easily forgotten."""
+"""Reductions of rows of every length up to 70, with the extreme element at every position, since kernels work in blocks and a remainder."""
 import math
 
 import pytest
@@ -10,7 +10,7 @@ EXTREME = 60.0
 
 
 def line(n, at, sign=1):
-    """Small numbers, and a large one at one place."""
+    """Returns small numbers with a large one at a given position."""
     values = [math.sin(i) for i in range(n)]
     values[at] = sign * EXTREME
     return values
@@ -77,7 +77,7 @@ def test_sums():
 
 @pytest.mark.parametrize("n", [1, 2, 255, 256, 257, 258, 511, 512, 513, 767, 769, 1025, 2049])
 def test_conversions(n):
-    """Operands of other dtypes than the loop's are converted in pieces; the last of them may be a single element."""
+    """Operands of other dtypes than the kernel's are converted in pieces, the last of which may be a single element."""
     numbers = torch.arange(n)
     wanted = [i + 0.5 for i in range(n)]
     for dtype in (torch.int16, torch.int32, torch.int64, torch.float16 if n <= 1025 else torch.float32, torch.float32):
@@ -96,7 +96,7 @@ SHORTCUT_SIZES = [(n,) for n in (1, 2, 7, 8, 17, 70, 1000)] + [(17, 1), (1, 17),
 @pytest.mark.parametrize("dtype", [torch.bool, torch.uint8, torch.int64, torch.float16, torch.float32, torch.float64, torch.complex128])
 @pytest.mark.parametrize("sizes", SHORTCUT_SIZES, ids=str)
 def test_small_reductions_have_the_bits_of_large_ones(sizes, dtype):
-    """A small contiguous tensor is reduced without a plan, one with out= never is."""
+    """A small contiguous tensor is reduced by a fast path; a call with out= never is. Both give the same bits."""
     x = torch.arange(math.prod(sizes), dtype=torch.float64).reshape(sizes).mul(0.37).sin().mul(3).abs().to(dtype)
     lists = [list(range(k)) for k in range(1, len(sizes) + 1)] + [list(range(k, len(sizes))) for k in range(1, len(sizes))]
     for name in ("sum", "mean", "amax", "amin", "any", "all", "prod"):
@@ -123,7 +123,7 @@ def test_running_sums_of_columns(columns):
 @pytest.mark.parametrize("dtype, tolerance", [(torch.float32, 1e-4), (torch.float64, 1e-12), (torch.bfloat16, 0.3)])
 @pytest.mark.parametrize("transposed", [False, True])
 def test_gradients_of_normalised_rows(rows, n, dtype, tolerance, transposed):
-    """The kernel, which sums over parts of the rows, beside the formula, which runs where the gradient is recorded."""
+    """The backward kernel, which sums over parts of the rows, is compared with the formula, which is used with create_graph."""
     x = torch.sin(torch.arange(rows * n, dtype=torch.float64)).reshape(*(n, rows) if transposed else (rows, n)).to(dtype)
     x = (x.t() if transposed else x).detach().requires_grad_()
     weight, bias = (torch.cos(torch.arange(n, dtype=torch.float64) * k).to(dtype).requires_grad_() for k in (1, 2))

@@ -1,4 +1,4 @@
-"""lobpcg beside all eigenvalues and PyTorch's lobpcg: values, vectors, derivatives, errors."""
+"""lobpcg compared with all eigenvalues and with PyTorch's lobpcg: values, vectors, derivatives, errors."""
 import numpy as np
 import pytest
 
@@ -7,7 +7,7 @@ from oracle import torch
 
 
 def eigenvalues(matrix, B, k, largest):
-    """The k outermost eigenvalues, the outermost first. PyTorch's method "basic" finds one of them twice on some machines."""
+    """Returns the k largest (or smallest) eigenvalues, the outermost first. PyTorch's method "basic" finds one of them twice on some machines."""
     half = np.linalg.inv(np.linalg.cholesky(B))  # A x = e B x has the eigenvalues of the symmetric half A half^T, where B = half^-1 half^-T
     ascending = np.linalg.eigvalsh(half @ matrix @ np.swapaxes(half, -1, -2))
     return (ascending[..., ::-1] if largest else ascending)[..., :k]

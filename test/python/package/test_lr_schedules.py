@@ -1,4 +1,4 @@
-"""Schedules of learning rates over options drawn at random: fifty steps, states, epochs that are given, resumed ones, warnings and errors beside PyTorch's."""
+"""Learning-rate schedules with random options compared with PyTorch: fifty steps, states, explicit epochs, resumed schedules, warnings and errors."""
 import inspect
 import random
 import re
@@ -44,7 +44,8 @@ def plain(value):
 
 
 def recorded(function):
-    """What the call returns, or its exception, and the warnings, as text. Advice at the end of some texts is each library's own."""
+    """Returns the result or the exception of the call, and the warnings, as text. Advice at the end of some texts differs between the libraries and
+    is cut."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         try:
@@ -61,7 +62,7 @@ def options_of(optimizer):
 
 
 def run(t, make, kind, steps=50, epochs=None, **more):
-    """Everything to be seen of a schedule over `steps`."""
+    """Yields everything that can be observed of a schedule over `steps`."""
     optimizer = optimizer_of(t, kind, **more)
     schedule = None
 
@@ -206,7 +207,7 @@ def test_arguments(name):
 
 @pytest.mark.parametrize("strategy", ["cos", "linear"])
 def test_averaged_weights(strategy):
-    """SWALR, and averages of parameters by each function."""
+    """SWALR, and averages of parameters by each averaging function."""
     def run(t):
         optimizer, swa = optimizer_of(t), t.optim.swa_utils
         schedule = swa.SWALR(optimizer, [0.05, 0.01], anneal_epochs=4, anneal_strategy=strategy)

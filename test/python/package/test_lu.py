@@ -1,4 +1,5 @@
-"""LU decompositions, equations, inverses and determinants beside PyTorch: values, strides, infos, first and second derivatives, errors."""
+"""LU decompositions, linear equations, inverses and determinants compared with PyTorch: values, strides, infos, first and second derivatives,
+errors."""
 import warnings
 
 import numpy as np
@@ -42,7 +43,7 @@ def test_lu_solve(shapes, adjoint, dtype):
 def test_inverses_and_determinants(shape, dtype):
     matrix = random(5, shape, dtype)
     compare(lambda m, a: m.linalg.inv(a), [matrix], dtype)
-    compare(lambda m, a: m.det(a), [matrix], dtype, differentiate=matrix.size > 1)  # PyTorch's second derivative of the determinant of one number has no graph
+    compare(lambda m, a: m.det(a), [matrix], dtype, differentiate=matrix.size > 1)  # PyTorch's second derivative of a 1 x 1 determinant has no graph
     compare(lambda m, a: tuple(m.linalg.slogdet(a)), [matrix], dtype)
     compare(lambda m, a: m.logdet(a.mH @ a + m.eye(a.shape[-1], dtype=a.dtype)), [matrix], dtype)
 
@@ -50,7 +51,8 @@ def test_inverses_and_determinants(shape, dtype):
 @pytest.mark.parametrize("dtype", ["float32", "float64", "complex64", "complex128"])
 @pytest.mark.parametrize("n", [1, 3, 16, 40])
 def test_logarithms_of_determinants_far_beyond_the_range(n, dtype):
-    """Products that overflow, that vanish, that do so on the way, that are near to 1, and that are zeros, infinities and no numbers: in lanes, alone, and with a decomposition that is kept."""
+    """Products that overflow, that vanish, that do so on the way, that are near to 1, and that are zeros, infinities and no numbers: in lanes,
+    alone, and with a decomposition that is kept."""
     real = np.finfo(dtype)
     least = real.tiny if "complex" in dtype else real.smallest_subnormal
     rows = [[real.max], [real.tiny], [least], [real.max, real.tiny], [real.max] * 2 + [least], [1 - real.epsneg], [1 + real.eps], [3, -1 / 3], [0], [0, 2],
@@ -76,7 +78,7 @@ def test_the_sign_of_a_real_determinant_is_exact(dtype):
 
 
 def test_signs_turn():
-    """The gradient of the sign of a complex determinant, whose absolute value stays 1."""
+    """The gradient of the sign of a complex determinant, whose absolute value is always 1."""
     matrix = random(6, (2, 3, 3), "complex128")
     compare(lambda m, a: m.linalg.slogdet(a)[0].real, [matrix], "complex128")
 
@@ -108,7 +110,8 @@ ALL_DTYPES = ["float32", "float64", "complex64", "complex128"]
 @pytest.mark.parametrize("dtype", ALL_DTYPES)
 @pytest.mark.parametrize("shape", [(127, 127), (128, 128), (144, 144), (193, 193), (330, 330), (150, 400), (400, 150), (3, 200, 200)])
 def test_large_matrices_are_decomposed_by_panels(shape, dtype):
-    """Panels have 48 columns: one more or fewer, and sides of different length. Some matrices of a batch are shared by threads, others are not."""
+    """Panels have 48 columns; the sizes are around multiples of 48 and not square. Threads cooperate on large matrices of a batch and share out
+    small ones."""
     a = random(9, shape, dtype)
     m, n = shape[-2:]
     lu, pivots, info = on_threads(lambda: gradus.linalg.lu_factor_ex(gradus.tensor(a)))
@@ -123,7 +126,7 @@ def test_large_matrices_are_decomposed_by_panels(shape, dtype):
 @pytest.mark.parametrize("dtype", ALL_DTYPES)
 @pytest.mark.parametrize("shape", [(17, 17), (32, 32), (33, 33), (127, 127), (129, 129), (300, 300), (3, 140, 140)])
 def test_inverses_of_large_matrices_are_made_in_pieces(shape, dtype):
-    """Pieces have 128 columns, and triangles are solved by halves down to 32 equations."""
+    """Inverses are computed in pieces of 128 columns, and triangular systems are solved by halves down to 32 equations."""
     a = random(12, shape, dtype)
     inverse, = on_threads(lambda: [gradus.linalg.inv(gradus.tensor(a))])
     n = shape[-1]
@@ -135,7 +138,7 @@ def test_inverses_of_large_matrices_are_made_in_pieces(shape, dtype):
 @pytest.mark.parametrize("dtype", ALL_DTYPES)
 @pytest.mark.parametrize("place", [0, 47, 48, 100, 199])
 def test_pivots_of_large_matrices_that_are_zero(place, dtype):
-    """A column of zeros, and one that is not a number: info is the first zero on the diagonal of U."""
+    """A column of zeros and a column of NaN: info is the position of the first zero on the diagonal of U."""
     a = random(10, (200, 200), dtype)
     a[:, place] = 0
     lu, _, info = on_threads(lambda: gradus.linalg.lu_factor_ex(gradus.tensor(a)))
@@ -259,7 +262,7 @@ def test_errors_of_tensors_and_powers(call):
 @pytest.mark.parametrize("count", [1, 20])
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_pivots_below_the_least_normal_number(dtype, count):
-    """Their reciprocals are out of range: the first column of L is that of a matrix that is larger by a power of two, to the last bit."""
+    """The reciprocals of the pivots overflow. The first column of L must equal that of the matrix scaled by a power of two, to the last bit."""
     least, up = (-149, 120) if dtype == "float32" else (-1074, 1000)
     a = np.ldexp(np.random.default_rng(3).integers(-20, 20, (count, 7, 7)).astype(dtype), least)
     tiny, large = (gradus.linalg.lu_factor_ex(gradus.tensor(x.astype(dtype)))[0].numpy() for x in (a, np.ldexp(a, up)))

@@ -1,4 +1,4 @@
-"""torch.masked beside PyTorch's: reductions, normalizations, gradients, errors."""
+"""torch.masked compared with PyTorch: reductions, normalizations, gradients, errors."""
 import gradus
 import pytest
 from oracle import torch
@@ -10,7 +10,7 @@ MASKS = [None, [[True, False, True, True], [True, True, True, False], [False, Tr
 
 
 def run(library, name, kind, mask, *args, **options):
-    """The numbers and their dtype, and the gradient where there is one; or the class and the text of the error."""
+    """Returns the numbers and their dtype, and the gradient if there is one; or the class and the text of the error."""
     x = library.tensor(DATA, dtype=getattr(library, kind))
     x = x.requires_grad_() if x.is_floating_point() else x
     words = {key: getattr(library, value) if key == "dtype" else value for key, value in options.items()}
@@ -46,7 +46,7 @@ def test_reductions(name, dtype, mask):
 @pytest.mark.parametrize("name", LINES)
 def test_lines(name, dtype, mask):
     if dtype == "int64" and "soft" in name:
-        return  # refused by both, each in words of its own kernel
+        return  # both refuse, each with the text of its own kernel
     for dim in (0, 1, -1, 3):
         agree(name, dtype, mask, dim)
         agree(name, dtype, mask, dim, dtype="float64")

@@ -1,4 +1,4 @@
-"""Masked tensors: what is printed, gradients and errors are PyTorch's; and what only Gradus has: more views, and gradients that come by ways with different masks."""
+"""Masked tensors: printing, gradients and errors are PyTorch's. Also what only Gradus has: more views, and sums of gradients with different masks."""
 import copy
 import pickle
 
@@ -13,7 +13,7 @@ MASK = [[True, False, True, True], [False, False, True, False]]
 
 
 def scope(module):
-    """What the expressions below name; those of them that are masked have requires_grad where the name is g or h."""
+    """Returns the names used in the expressions below. The masked tensors g and h require a gradient."""
     masked, d, m = module.masked, module.tensor([[0.0, -1.5, 2, 3], [4, 5, -6, 7]]), module.tensor(MASK)
     return {"torch": module, "F": module.nn.functional, "d": d, "m": m, "masked_tensor": masked.masked_tensor, "as_masked_tensor": masked.as_masked_tensor,
             "MaskedTensor": masked.MaskedTensor, "is_masked_tensor": masked.is_masked_tensor, "x": masked.masked_tensor(d, m), "y": masked.masked_tensor(d.flip(1) + 1, m),
@@ -26,7 +26,7 @@ def scope(module):
 
 
 def shown(module, program):
-    """What the last line of a program gives, after the others; or the class and the text of the error."""
+    """Runs a program of statements and returns the value of the last one, or the class and the text of the error."""
     names = scope(module)
     *statements, last = program.split("; ")
     try:
@@ -55,10 +55,10 @@ not_equal remainder sub subtract true_divide""".split()
 
 @pytest.mark.parametrize("name", UNARY)
 def test_unary(name):
-    if name != "sinc":  # whose numbers at integers are rounding errors
+    if name != "sinc":  # its values at integers are rounding errors
         agree(f"torch.{name}(x)")
     agree(f"torch.{name}(masked_tensor(d * 0.1, m))")
-    if name not in ("isfinite", "isnan", "isreal", "signbit"):  # PyTorch refuses some gradients of masked tensors: the elements have those of plain tensors
+    if name not in ("isfinite", "isnan", "isreal", "signbit"):  # PyTorch refuses some gradients of masked tensors: compared with unmasked ones
         start, end = "w = (d.double() * 0.1 + 0.05)", f"; torch.{name}(w).sum().backward(); "
         assert shown(gradus, f"{start}; w = masked_tensor(w, m, requires_grad=True){end}w.grad") == shown(torch, f"{start}.requires_grad_(){end}masked_tensor(w.grad, m)")
     if name not in ("angle", "isfinite", "isnan", "isreal", "positive", "signbit", "sinc"):
@@ -135,7 +135,7 @@ def test_reductions(name, dim):
 ])
 def test_views_and_their_gradients(program):
     agree(program.replace("{}", "x"))
-    if not any(part in program for part in ("split", "chunk", "None", "dstack", "0.0")):  # whose gradients PyTorch refuses
+    if not any(part in program for part in ("split", "chunk", "None", "dstack", "0.0")):  # PyTorch refuses the gradients of these
         agree("r = " + program.replace("{}", "g") + "; r.sum().backward(); g.grad")
         agree("r = " + program.replace("{}", "g") + "; (r * r).sum().backward(); g.grad")
 
@@ -190,7 +190,7 @@ def test_a_plain_tensor_is_not_changed_by_a_masked_one():
 
 
 def test_the_tutorials():
-    """Gradients of where, 0 / 0 and nansum with NaN where it does not belong; softmax of masked rows; means of what is known."""
+    """Masks keep NaN out of the gradients of where, 0 / 0 and nansum; softmax of masked rows; means of the unmasked elements."""
     def program(torch):
         masked_tensor, as_masked_tensor, said = torch.masked.masked_tensor, torch.masked.as_masked_tensor, []
         x = torch.tensor([-10.0, -5, 0, 5, 10, 50, 60, 70, 80, 90, 100], requires_grad=True)
@@ -232,7 +232,7 @@ def test_what_pytorch_has_not():
     assert lines(repr(x.unsqueeze(1).squeeze())) == lines(repr(x))
     assert lines(repr(1 - x)) == lines(repr(-x + 1)) and (2**x).get_data()[0, 2].item() == 4
     assert x.norm().item() == 7 and x.sum(dtype=gradus.float64).dtype is gradus.float64 and x.var(1, correction=0).get_mask().tolist() == [True, True]
-    (g[0].sum() + g[1].sum() * 2).backward()  # the gradient counts where that of one of both does
+    (g[0].sum() + g[1].sum() * 2).backward()  # an element of the sum of gradients is valid if it is valid in one of them
     assert g.grad.get_mask().tolist() == MASK and g.grad.to_tensor(0).tolist() == [[1, 0, 1, 1], [0, 0, 2, 0]]
     g.grad = None
     g[gradus.tensor([1, 0, 1])].sum().backward()

@@ -1,4 +1,5 @@
-"""Products of several matrices, condition numbers, reflections and decompositions of low rank beside PyTorch: values, derivatives, strides, random numbers, errors."""
+"""Products of several matrices, condition numbers, Householder products and low-rank decompositions compared with PyTorch: values, derivatives,
+strides, random numbers, errors."""
 import warnings
 
 import numpy as np
@@ -47,7 +48,7 @@ def test_vecdot(shapes, dtype):
 @pytest.mark.parametrize("p", [None, 1, -1, 2, -2, float("inf"), -float("inf"), "fro", "nuc"])
 def test_condition_numbers(p, dtype):
     for shape in ((3, 3), (2, 4, 4), (0, 3, 3), (2, 0, 0), *([(3, 5), (0, 2, 3)] if p in (None, 2, -2) else [])):
-        compare(lambda m, a: m.linalg.cond(a, p), [random(0, shape, dtype)], dtype, differentiate=False)  # PyTorch's derivatives fail after its change in place
+        compare(lambda m, a: m.linalg.cond(a, p), [random(0, shape, dtype)], dtype, differentiate=False)  # PyTorch cannot differentiate it
     with np.errstate(divide="ignore"):
         compare(lambda m, a: m.linalg.cond(a, p).reciprocal(), [np.array([[1.0, 0.0], [0.0, 0.0]])], dtype, differentiate=False)
 

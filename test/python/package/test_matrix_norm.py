@@ -1,4 +1,4 @@
-"""Norms, ranks, pseudo-inverses and least squares beside PyTorch: values, strides, derivatives, errors."""
+"""Norms, ranks, pseudo-inverses and least squares compared with PyTorch: values, strides, derivatives, errors."""
 import numpy as np
 import pytest
 
@@ -37,7 +37,7 @@ def test_norms_of_matrices(shape, options, order, dtype):
 @pytest.mark.parametrize("order", [3, 5, 10, 0.5, -2])
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16", "complex32"])
 def test_powers_of_halves_are_not_rounded(order, dtype):
-    """12 ** 10 is beyond float16, the norm is not."""
+    """The norm fits into float16 although 12 ** 10 does not."""
     norms = [module.linalg.vector_norm(module.tensor([10.0, -7.25, 12.0]).to(getattr(module, dtype)), order).item() for module in (gradus, torch)]
     np.testing.assert_allclose(*norms, rtol=1e-2 if dtype == "bfloat16" else 1e-3)
 
@@ -101,7 +101,7 @@ def test_least_squares_of_lower_rank_of_large_matrices(shapes, rank, dtype):
 
 
 def test_least_squares_of_large_matrices_whose_rank_is_not_clear():
-    """Singular values that fall evenly, and a tolerance among them: what QR with pivoting drops is more than rounding."""
+    """Evenly decreasing singular values, with a tolerance between them, so that pivoted QR drops more than rounding errors."""
     u, v = (np.linalg.qr(random(k, (40, 40), "float64"))[0] for k in (14, 15))
     a, b = u * np.geomspace(1, 1e-6, 40) @ v, random(16, (40, 1), "float64")
     for low in (a, np.where(np.arange(40) == 7, a[:, :1], a)):

@@ -1,6 +1,6 @@
-"""Resident memory follows what is in use, whatever sizes come and go; limits and statistics from Python and the environment.
+"""Resident memory follows the memory in use, for any sequence of sizes; limits and statistics from Python and the environment.
 
-Resident memory is that of a process of its own, as the system counts it; no time is measured."""
+Resident memory is that of a process started by the test, as the system reports it. No time is measured."""
 import os
 import subprocess
 import sys
@@ -25,7 +25,7 @@ before = megabytes("VmRSS")
 MEASURE = """
 print(megabytes("VmHWM") - before, megabytes("VmRSS") - before)
 """
-# program: most megabytes above those of a process that has imported the package, at any time and at the end
+# Each entry has a program, and the largest number of megabytes that it may use beyond those after importing the package, at any time and at the end.
 LOOPS = {
     "growing": ("for n in range(1, 120):\n    x = torch.ones(n * 500_000); del x", 320, 320),
     "shrinking": ("for n in range(119, 0, -1):\n    x = torch.ones(n * 500_000); del x", 370, 370),
@@ -106,7 +106,7 @@ def test_limits_refuse(function):
 
 
 def test_statistics():
-    torch.ones(1)  # The first call of a thread takes memory that stays: the pool of its scopes.
+    torch.ones(1)  # The first call of a thread allocates its scope pool, which stays.
     torch.cpu.reset_peak_memory_stats()
     before, blocks = torch.cpu.memory_allocated(), torch.memory_stats()["blocks"]
     x = torch.ones(1_000_000)
@@ -124,14 +124,14 @@ def test_statistics():
 
 
 def peak_of(call):
-    """The most megabytes that were in use during a call, beyond those before it."""
+    """Returns the peak of the memory in use during a call, in megabytes beyond the memory in use before it."""
     torch.cpu.reset_peak_memory_stats()
     before = torch.cpu.memory_allocated()
     call()
     return (torch.cpu.max_memory_allocated() - before) / 1e6
 
 
-# Operands and results of half a megabyte and a megabyte; all pairs would be hundreds.
+# Operands and results have half a megabyte to a megabyte. All pairs of rows at once would take hundreds of megabytes.
 PAIRS = {
     "cdist, p = 0": lambda x, t: torch.cdist(x, x, 0.0),
     "cdist, p = 1": lambda x, t: torch.cdist(x, x, 1.0),

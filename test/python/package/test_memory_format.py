@@ -1,4 +1,4 @@
-"""memory_format= of functions that make tensors: the order in memory that PyTorch gives, and its refusals."""
+"""memory_format= of functions that make tensors: the strides that PyTorch gives, and the formats that it refuses."""
 import pytest
 
 from beside_torch import check
@@ -25,6 +25,6 @@ def test_of_sizes(size, asked):
 @pytest.mark.parametrize("call", LIKE)
 def test_like_another(call, other, asked):
     if call.startswith("x.") and asked == "None":
-        return  # clone(memory_format=None) preserves, contiguous has no None
+        return  # clone takes memory_format=None for preserve_format, contiguous does not take None
     for size in SIZES:
         check(f"x = {other.format(size)}; {call.format(f'memory_format={asked}')}.stride()")

@@ -1,6 +1,6 @@
-"""The plan of an operator is the operator on the meta device: right and wrong calls say the same there as on the cpu, in sizes, strides, dtypes and errors.
+"""Every operator behaves the same on the meta device and on the cpu, for valid and for invalid calls: sizes, strides, dtypes and errors.
 
-The calls are the samples of the schema with one argument, or some, changed. Left out is only what depends on the elements."""
+The calls are the schema's samples with one argument or several changed. Outcomes that depend on the elements are not compared."""
 import re
 import warnings
 
@@ -9,11 +9,11 @@ from gradus import _C
 from operator_calls import Mutations, arguments, call, sample_texts, shown
 
 CALLS = 60
-LIMIT = 2 << 30  # bytes; meta tensors need none
-# Errors that elements, or their memory, are the reason of.
+LIMIT = 2 << 30  # bytes; meta tensors use no memory
+# Errors that depend on the elements or on their memory.
 BY_DATA = re.compile(r"out of (bounds|range)|invalid max index|ZeroDivisionError|between 0 and 1|without overflow|cannot allocate|not resizable|prob|non-negative|strictly increasing|must be (in|non)|Class values|positive-definite|singular|is zero and|failed to converge|infs or NaNs|when !unsafe|lie within the|window overlap add min")
 NO_DATA = re.compile(r"meta (device|tensor)")
-# These read elements before they check the dtype, or to find the sizes or dtypes of a result.
+# Operators that read elements before they check the dtype, or to compute the sizes or dtypes of a result.
 LOOK_FIRST = {"_recorded_step", "cov", "gaussian_nll_loss", "index_reduce", "histc", "histogram", "histogram_bins", "_histogramdd_bin_edges", "_histogramdd_from_bin_cts", "linalg_lstsq"}
 
 
@@ -61,12 +61,12 @@ def test_the_plan_is_the_meta_device():
                 for _ in range(CALLS):
                     try:
                         given = arguments(operator, change.random.choice(texts), change.random.choice([torch.float32, torch.int64, torch.complex64, torch.complex32, torch.float16, torch.bool]))
-                    except (RuntimeError, NotImplementedError):  # the sample is of another dtype
+                    except (RuntimeError, NotImplementedError):  # the operator does not take the dtype of the sample
                         continue
                     given = {key: value.detach() if isinstance(value, torch.Tensor) else value for key, value in change.mutated(operator, given).items()}
                     if any(t.is_meta for v in given.values() for t in tensors(v)) or not any(True for v in given.values() for t in tensors(v)):
                         continue
-                    meta = outcome(function, operator, {key: on_meta(value) for key, value in given.items()})  # first: the other may write what is given
+                    meta = outcome(function, operator, {key: on_meta(value) for key, value in given.items()})  # first: the cpu call may write
                     cpu = outcome(function, operator, given)
                     compared += 1
                     if differs(cpu, meta):

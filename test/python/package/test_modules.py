@@ -1,4 +1,4 @@
-"""The database of modules that PyTorch tests itself with: tools/modules.py compares a few samples of each module, of every dtype and mode."""
+"""The module database of PyTorch's own tests: tools/modules.py compares a few samples of each module, for every dtype and mode."""
 import sys
 
 import gradus
@@ -8,11 +8,11 @@ from conftest import ROOT
 from oracle import torch
 
 sys.path.insert(0, str(ROOT / "tools"))
-SAMPLES = 12  # of each dtype and mode; `tools/modules.py` takes all of them
+SAMPLES = 12  # of each dtype and mode; `tools/modules.py` without this option takes all
 
 
 def names():
-    """The names of the modules in the database; none where PyTorch is not installed."""
+    """Returns the names of the modules in the database, or none if PyTorch is not installed."""
     if not hasattr(torch, "__version__"):
         return []
     import modules

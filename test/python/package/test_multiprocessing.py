@@ -1,4 +1,4 @@
-"""Tensors that processes share: fork and spawn, both strategies, queues, pools, killed processes, descriptors and names that are given back."""
+"""Tensors shared by processes: fork and spawn, both sharing strategies, queues, pools, killed processes; file descriptors and names are released."""
 import gc
 import os
 import signal
@@ -11,7 +11,7 @@ import gradus.multiprocessing as mp
 import pytest
 from gradus import nn
 
-pytestmark = pytest.mark.alone  # names of shared memory are looked at, which all processes have in common
+pytestmark = pytest.mark.alone  # the tests list the names of shared memory, which are global to the machine
 METHODS, STRATEGIES = ("fork", "spawn"), ("file_descriptor", "file_system")
 
 
@@ -24,7 +24,7 @@ def nothing_is_left():
     gc.collect()
     until = time.monotonic() + 5
     while (descriptors() > before[0] or names() - before[1]) and time.monotonic() < until:
-        time.sleep(0.05)  # multiprocessing's own threads are ending
+        time.sleep(0.05)  # threads of multiprocessing are still ending
         gc.collect()
     assert names() == before[1]
 
@@ -38,7 +38,7 @@ def names():
 
 
 def answer(tasks, answers):
-    """Writes into what comes, and sends it back."""
+    """Writes to each tensor that it receives, and sends the tensor back."""
     for item in iter(tasks.get, None):
         with gradus.no_grad():
             item[0] = 5

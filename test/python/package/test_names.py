@@ -1,4 +1,4 @@
-"""PyTorch's public names are there: what works, and stand-ins, which say what is absent when they are called."""
+"""All public names of PyTorch exist: they work, or are stand-ins that say what is absent when they are called."""
 import importlib
 import inspect
 
@@ -14,12 +14,12 @@ nn.attention.bias nn.attention.flex_attention nn.parallel optim optim.lr_schedul
 distributions distributions.transforms distributions.constraints distributions.kl testing utils.data utils.checkpoint utils.benchmark utils.hooks utils.dlpack
 utils.model_zoo overrides hub jit distributed distributed.nn autograd autograd.function autograd.functional autograd.graph autograd.forward_ad
 autograd.grad_mode autograd.gradcheck autograd.profiler func profiler""".split()
-# Sparse tensors, and modules of PyTorch's inside that are exported by accident.
+# Sparse tensors, and internal modules that PyTorch exports by accident.
 ABSENT = {"utils.model_zoo": {"tqdm"}, "utils.hooks": {"BackwardHook"}, "utils.checkpoint": {"SAC_IGNORED_OPS"}, "distributed.nn": {"Function", "RemoteModule", "group"}, "distributed": {"GroupName", "Logger", "breakpoint"}}
 
 
 def public(module):
-    """The names of __all__, and the classes and functions of PyTorch beside them if the module has no __all__."""
+    """Returns the names in __all__, or if the module has none, the public classes and functions of PyTorch in it."""
     if hasattr(module, "__all__"):
         return set(module.__all__)
     values = {name: value for name, value in vars(module).items() if not name.startswith("_")}
@@ -176,7 +176,7 @@ def test_names_that_only_forward(t):
 
 @same(tolerance=1e-2)
 def test_checkpoints_inside_of_autocast(t):
-    """The second call casts as the first did, though backward is called outside."""
+    """The second forward pass casts as the first did, although backward is called outside of autocast."""
     checkpoint, net, x = part(t, "utils.checkpoint").checkpoint, t.nn.Sequential(t.nn.Linear(3, 3), t.nn.Tanh()), t.ones(2, 3)
     with t.autocast("cpu"):
         y = checkpoint(net, x, use_reentrant=False)
@@ -185,7 +185,7 @@ def test_checkpoints_inside_of_autocast(t):
 
 
 def test_errors_of_devices_are_classes():
-    """Programs name them in except clauses."""
+    """Programs use these classes in except clauses."""
     assert gradus.OutOfMemoryError is gradus.cuda.OutOfMemoryError and issubclass(gradus.OutOfMemoryError, RuntimeError)
     with pytest.raises(NotImplementedError, match="gradus.cuda.Event: there is no CUDA"):
         gradus.cuda.Event(enable_timing=True)

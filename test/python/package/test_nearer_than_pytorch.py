@@ -1,4 +1,4 @@
-"""Where PyTorch's own result in float32, or in halves, is further from the exact one than its tolerance: ours is not."""
+"""Calls for which PyTorch's result in float32 or half types differs from the exact one by more than its tolerance; Gradus's result does not."""
 import numpy as np
 import pytest
 

@@ -1,4 +1,5 @@
-"""Nested tensors of layout jagged: values, shapes and errors are PyTorch's. Gradients are compared with finite differences, since PyTorch has not all of them."""
+"""Jagged nested tensors: values, shapes and errors are PyTorch's. Gradients are compared with finite differences, because PyTorch does not have all
+of them."""
 import copy
 import functools
 import pickle
@@ -19,7 +20,7 @@ def numbers(module, shape, start=1.0):
 
 
 def scope(module, leaves=None):
-    """What the expressions below name."""
+    """Returns the names used in the expressions below."""
     jagged = functools.partial(module.nested.nested_tensor_from_jagged, min_seqlen=2, max_seqlen=3)
     offsets = module.tensor([0, 2, 5])
     leaves = dict(zip(SIZES, leaves or [numbers(module, shape, i) for i, shape in enumerate(SIZES.values())]))
@@ -33,7 +34,7 @@ def scope(module, leaves=None):
 
 
 def told(module, t):
-    """A tensor as plain values; the numbers of ragged sizes are left out."""
+    """Returns a tensor as lists. The symbolic sizes of ragged dimensions are left out."""
     if isinstance(t, (tuple, list)):
         return [told(module, item) for item in t]
     if not isinstance(t, module.Tensor):

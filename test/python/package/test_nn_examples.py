@@ -1,4 +1,4 @@
-"""The Python examples: they learn, say what is wrong, and give the losses that PyTorch gives for the same seed."""
+"""The Python examples learn, report wrong arguments, and print the losses that PyTorch gives for the same seed."""
 import sys
 from types import ModuleType
 
@@ -11,7 +11,7 @@ TEXT = (ROOT / "ARCHITECTURE.md").read_text()
 
 
 def example(name, framework):
-    """The example as a module, with another framework in place of gradus."""
+    """Returns an example as a module that uses the given framework instead of gradus."""
     source = (EXAMPLES / f"{name}.py").read_text()
     module = ModuleType(f"{name}_{framework}")
     code = source if framework == "gradus" else source.replace("import gradus as torch", "import torch").replace("gradus", framework)
@@ -91,7 +91,7 @@ def test_gpt_learns_goes_on_and_writes(tmp_path):
     for more in (["--steps", "100"], ["--steps", "150", "--resume"]):
         result = run("gpt", *train, "--file", tmp_path / "parts.pt", *more)
         assert result.returncode == 0, result.stderr
-    assert result.stdout.splitlines()[-1] == losses[2]  # as if it had never stopped
+    assert result.stdout.splitlines()[-1] == losses[2]  # the same loss as without the interruption
     result = run("gpt", "sample", "--file", tmp_path / "parts.pt", "--prompt", "it goes", "--length", "80", "--top-k", "3")
     assert result.returncode == 0, result.stderr
     assert len(result.stdout) == 88 and result.stdout.startswith("it goes. round and round it goes. ")

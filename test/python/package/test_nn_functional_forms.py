@@ -1,4 +1,4 @@
-"""The functions of nn.functional and of torch that are generated from one operator: flags for the form in place, torch's own order, reductions as numbers."""
+"""Functions of nn.functional and of torch that are generated from one operator: inplace flags, torch's order of parameters, reductions as numbers."""
 import inspect
 
 import pytest

@@ -1,4 +1,4 @@
-"""nn.init: the numbers of the same seed are PyTorch's, bit for bit. nn.utils: values are."""
+"""nn.init gives PyTorch's numbers for the same seed, bit for bit; nn.utils gives PyTorch's values."""
 import pytest
 
 from nn_programs import attempt, gradus, same

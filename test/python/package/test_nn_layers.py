@@ -1,4 +1,4 @@
-"""Layers, activations, losses and their functions: values and gradients are PyTorch's, and so are texts and errors."""
+"""Layers, activations, losses and their functions: values, gradients, reprs and errors are PyTorch's."""
 from itertools import product
 
 import pytest
@@ -6,7 +6,7 @@ from nn_programs import attempt, same
 
 
 def outcome(function, *inputs):
-    """The value and the gradients of every input that asks for one."""
+    """Returns the value and the gradients of all inputs that require one."""
     for x in inputs:
         if getattr(x, "grad", None) is not None:
             x.grad = None
@@ -22,7 +22,7 @@ def module_outcome(module, *inputs):
 
 
 def numbers(t, *sizes):
-    """Numbers around 0, kinks and far ends among them, that require a gradient."""
+    """Returns random numbers that require a gradient; they cover both sides of the kinks of the activations."""
     return (t.randn(*sizes) * 3).requires_grad_()
 
 

@@ -1,4 +1,4 @@
-"""nn.Module, its attributes, walks, conversions, state and printing: the same as PyTorch's."""
+"""nn.Module: attributes, traversal, conversions, state and printing are PyTorch's."""
 import copy
 import pickle
 from collections import OrderedDict
@@ -482,7 +482,7 @@ def test_calls_and_attributes_that_classes_change(t):
 
 @same
 def test_dictionaries_changed_directly(t):
-    """As libraries do that wrap layers."""
+    """Replaces a parameter in _parameters, as libraries that wrap layers do."""
     module = t.nn.Linear(2, 1)
     module._parameters["weight"] = t.nn.Parameter(t.full((1, 2), 3.0))
     yield module.weight, module(t.zeros(1, 2)) - module.bias

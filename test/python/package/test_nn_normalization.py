@@ -1,4 +1,5 @@
-"""Normalization of channels beside PyTorch's: layouts, dtypes, statistics and gradients; and the same bits for any number of threads."""
+"""Batch, group and instance normalization compared with PyTorch: layouts, dtypes, statistics and gradients; the bits do not depend on the number of
+threads."""
 import itertools
 
 import numpy as np
@@ -10,7 +11,7 @@ from both import same
 from oracle import torch
 
 SHAPES = [(4, 3), (2, 3, 4), (2, 3, 5, 5), (2, 20, 3, 3), (3, 70, 2, 2), (2, 3, 2, 3, 4), (1, 5, 40, 70), (300, 17), (5, 130)]
-# PyTorch adds long channels_last sums in float32, one after the other; float64 is what shows a mistake.
+# PyTorch adds long channels_last sums one element after the other in float32, so only the tolerance for float64 can reveal a mistake.
 TOLERANCE = {"float64": 1e-9, "float32": 1e-2, "float16": 3e-2, "bfloat16": 2e-1}
 
 
@@ -32,7 +33,7 @@ def arguments(shape, dtype, parameters, layout):
 @pytest.mark.parametrize("name, parameters", [("float32", "float32"), ("float64", "float64"), ("float16", "float16"), ("float16", "float32"),
                                               ("bfloat16", "bfloat16"), ("bfloat16", "float32")])
 def test_batch_norm(name, parameters):
-    shapes = [shape for shape in SHAPES if "16" not in name or shape[0] < 20 and shape[-1] < 20]  # PyTorch rounds the means to half types, which long sums show
+    shapes = [shape for shape in SHAPES if "16" not in name or shape[0] < 20 and shape[-1] < 20]  # PyTorch rounds means to half types
     for shape, layout, training in itertools.product(shapes, ("contiguous", "channels last", "transposed"), (True, False)):
         x, mean, var, weight, bias = arguments(shape, getattr(torch, name), getattr(torch, parameters), layout)
         agree(batch_norm(training), x, mean, var, weight, bias, tolerance=TOLERANCE[name])
@@ -104,7 +105,7 @@ def test_group_norm(name):
             continue
         x = (torch.randn(shape) * 2 + 1).to(getattr(torch, name)).requires_grad_()
         weight, bias = (torch.randn(shape[1]).to(x.dtype).requires_grad_() for _ in range(2))
-        for given in ((weight, bias), (weight, None), (None, None)):  # PyTorch has no gradient of a bias alone
+        for given in ((weight, bias), (weight, None), (None, None)):  # PyTorch computes no gradient of a bias without a weight
             agree(lambda m: m.nn.functional.group_norm, x, groups, *given, 1e-3, tolerance=TOLERANCE[name])
         last = x.detach().to(memory_format=torch.channels_last).requires_grad_() if len(shape) == 4 else x.detach().transpose(0, -1).contiguous().transpose(0, -1).requires_grad_()
         agree(lambda m: m.nn.functional.group_norm, last, groups, weight, bias, 1e-3, tolerance=TOLERANCE[name])

@@ -1,4 +1,4 @@
-"""What gradus.nn has takes the arguments that torch.nn takes: names, order, kinds and defaults."""
+"""The functions and classes of gradus.nn have the parameters of torch.nn: names, order, kinds and defaults."""
 import inspect
 
 import pytest
@@ -12,7 +12,7 @@ FUNCTIONS = [(place, name) for place in ("functional", "init", "utils") for name
 
 
 def parameters(function):
-    """(name, kind, default) of each; a default that is a function, by its name, and a dtype by its text."""
+    """Returns (name, kind, default) of each parameter. A function as default is replaced by its name, a dtype by its text."""
     found = [(p.name, p.kind.name, getattr(p.default, "__name__", str(p.default) if "dtype" in type(p.default).__name__ else p.default)) for p in inspect.signature(function).parameters.values()]
     return [] if found == [("args", "VAR_POSITIONAL", inspect._empty.__name__), ("kwargs", "VAR_KEYWORD", inspect._empty.__name__)] else found
 
@@ -25,7 +25,7 @@ def public_methods(cls):
 @pytest.mark.parametrize("name", CLASSES)
 def test_classes(name):
     ours, theirs = getattr(nn, name), getattr(torch.nn, name)
-    assert parameters(ours) == parameters(theirs) or name == "Container"  # which PyTorch decorates
+    assert parameters(ours) == parameters(theirs) or name == "Container"  # PyTorch decorates Container
     missing = public_methods(theirs) - public_methods(ours)
     assert not missing, f"{name} has no {missing}"
     for method in public_methods(ours):

@@ -1,10 +1,10 @@
-"""MultiheadAttention and the transformer: parameters, results and gradients are PyTorch's."""
+"""MultiheadAttention and the transformer modules: parameters, results and gradients are PyTorch's."""
 import pytest
 from nn_programs import attempt, same
 
 
 def gradients(module, *values):
-    """What calling gave, and the gradients it leads to."""
+    """Returns the results of calling the module and their gradients."""
     result = module()
     outputs = [value for value in (result if isinstance(result, tuple) else [result]) if value is not None]
     sum((output * (output.detach() + 0.5)).sum() for output in outputs).backward()

@@ -1,4 +1,4 @@
-"""nn.utils: normalised weights by hooks, fused layers, skip_init, functional_call: numbers, keys, texts and warnings are PyTorch's."""
+"""nn.utils: weight and spectral normalization by hooks, fused layers, skip_init, functional_call: values, keys, texts and warnings are PyTorch's."""
 import copy
 import io
 import pickle
@@ -7,7 +7,7 @@ from nn_programs import attempt, same
 
 
 def trained(t, module, x, steps=2):
-    """Losses, gradients and values over steps of SGD."""
+    """Yields losses, gradients and values over some steps of SGD."""
     optimizer = t.optim.SGD(module.parameters(), 0.1)
     for _ in range(steps):
         optimizer.zero_grad()

@@ -1,6 +1,7 @@
-"""Every argument of every constructor and function of nn, given what it cannot be: the class and the text of the error are PyTorch's.
+"""Every argument of every constructor and function of nn is given invalid values: the class and the text of the error are PyTorch's.
 
-A text may go on after PyTorch's, name the function and the argument's position otherwise, and be a TypeError that names the argument where PyTorch fails by accident."""
+The text may continue after PyTorch's and may name the function and the position of the argument differently. Where PyTorch fails by accident, the
+error may be a TypeError that names the argument."""
 import inspect
 import re
 import warnings
@@ -13,7 +14,7 @@ from oracle import torch
 WRONG = {"'a'": lambda m: "a", "None": lambda m: None, "1.5": lambda m: 1.5, "-1": lambda m: -1, "[1]": lambda m: [1], "object": lambda m: Odd(), "True": lambda m: True,
          "a tensor": lambda m: m.ones(2)}
 
-# Arguments that constructors require.
+# Values for required arguments of constructors.
 GIVEN = {"normalized_shape": 2, "num_groups": 1, "num_channels": 2, "num_features": 2, "in_features": 2, "out_features": 2, "in1_features": 2, "in2_features": 2, "n_classes": 4, "num_classes": 4, "cutoffs": [2], "size": 3, "padding": 1,
          "d_model": 4, "nhead": 2, "embed_dim": 4, "num_heads": 2, "num_embeddings": 3, "embedding_dim": 2, "threshold": 0.5, "value": 1.0, "upscale_factor": 2,
          "downscale_factor": 2, "groups": 1, "dim": 0, "unflattened_size": (1, 2), "num_layers": 1, "output_size": 2, "kernel_size": 1, "in_channels": 2, "out_channels": 2,
@@ -21,7 +22,7 @@ GIVEN = {"normalized_shape": 2, "num_groups": 1, "num_channels": 2, "num_feature
          "norm_type": 2.0}
 MADE = {"module": lambda m: m.nn.Linear(2, 2), "encoder_layer": lambda m: m.nn.TransformerEncoderLayer(4, 2), "decoder_layer": lambda m: m.nn.TransformerDecoderLayer(4, 2)}
 
-# What is large unless it is said.
+# Arguments whose defaults would make large modules.
 SMALL = {"dim_feedforward": 4, "num_encoder_layers": 1, "num_decoder_layers": 1, "d_model": 4, "nhead": 2}
 
 
@@ -41,7 +42,7 @@ def image(m):
     return m.arange(16.0).reshape(1, 4, 2, 2)
 
 
-# Arguments by position; a matrix where nothing is said, and two for PAIRS.
+# Positional arguments of functions. A function without an entry gets one matrix, those in PAIRS two.
 CALLS = {
     "batch_norm": lambda m: [matrix(m), None, None, None, None, True], "bilinear": lambda m: [matrix(m), matrix(m), m.ones(2, 4, 4)], "channel_shuffle": lambda m: [image(m), 2],
     "cosine_embedding_loss": lambda m: [matrix(m), matrix(m), m.ones(2)], "cross_entropy": lambda m: [matrix(m), classes(m)], "nll_loss": lambda m: [matrix(m), classes(m)],
@@ -67,7 +68,7 @@ CALLS = {
     "multi_head_attention_forward": lambda m: [m.ones(2, 1, 4)] * 3 + [4, 2, m.ones(12, 4), m.ones(12), None, None, False, 0.0, m.ones(4, 4), m.ones(4)],
     "dropout2d": lambda m: [image(m)], "dropout3d": lambda m: [image(m)[:, None]], "feature_alpha_dropout": lambda m: [image(m)],
 }
-# Arguments of functions that have several signatures, here and in PyTorch.
+# Parameter names of functions that have several signatures, in Gradus and in PyTorch.
 SEVERAL = {"ctc_loss": ["log_probs", "targets", "input_lengths", "target_lengths", "blank", "reduction", "zero_infinity"], "conv_tbc": ["input", "weight", "bias", "pad"],
            **{f"conv{n}d": "input weight bias stride padding dilation groups".split() for n in (1, 2, 3)},
            **{f"conv_transpose{n}d": "input weight bias stride padding output_padding groups dilation".split() for n in (1, 2, 3)}}
@@ -75,7 +76,7 @@ PAIRS = {"binary_cross_entropy", "binary_cross_entropy_with_logits", "cosine_sim
          "multilabel_soft_margin_loss", "pairwise_distance", "poisson_nll_loss", "smooth_l1_loss", "soft_margin_loss"}
 MORE = {"softmax": {"dim": 1}, "log_softmax": {"dim": 1}, "softmin": {"dim": 1}}
 
-# What differs, by class or function and argument, and why.
+# Known differences, by class or function and argument, with the reason.
 BY_KIND = "PyTorch's function is made of other functions, which accept more or fail inside; here it is an operator, which checks the kind of each argument"
 TRUTH = "PyTorch asks for the truth of a tensor, which has none; here it is refused by its kind, or not asked"
 SPACING = "PyTorch's text lacks a space"
@@ -119,7 +120,7 @@ LISTED = {
 
 
 class Odd:
-    """An object of no kind that anything takes."""
+    """An object of a type that no function accepts."""
 
 
 def raised(function, *args, **kwargs):
@@ -133,7 +134,7 @@ def raised(function, *args, **kwargs):
 
 
 def plain(text):
-    """The text without the function's name, the position, what is the module's, and a list of signatures."""
+    """Returns the text without the function's name, the position, the library's names and a list of signatures."""
     text = text.partition(", but expected one of:")[0].partition("padding_mode must be one of {")[0]
     text = re.sub(r"0x[0-9a-f]+", "0x", text.replace("gradus Tensor", "torch Tensor").replace("gradus.", "torch.").replace("torch.Tensor", "Tensor"))
     argument = re.match(r"\w+\(\): argument '(\w+)'(?: \(position \d+\))? (.*)", text, re.S)

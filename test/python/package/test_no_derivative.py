@@ -1,4 +1,4 @@
-"""Operators without a derivative: like PyTorch's their results require a gradient, and backward says what is not implemented."""
+"""Operators without a derivative: as in PyTorch their results require a gradient, and backward names the operator that has none."""
 import pytest
 
 import gradus
@@ -24,7 +24,7 @@ def outcome(module, call):
     try:
         result.sum().backward()
     except RuntimeError as error:
-        return result.requires_grad, type(error), str(error).replace("'_", "'")  # PyTorch's inner operators begin so
+        return result.requires_grad, type(error), str(error).replace("'_", "'")  # PyTorch names internal operators, which begin with '_'
     return result.requires_grad, x.grad.tolist()
 
 

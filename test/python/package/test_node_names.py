@@ -1,4 +1,4 @@
-"""Names of nodes, as they are printed: grad_fn=<MulBackward0>."""
+"""The names of nodes in printed tensors, for example grad_fn=<MulBackward0>."""
 import ast
 import warnings
 
@@ -6,7 +6,7 @@ import pytest
 from both import gradus, torch
 from operator_calls import arguments, call, sample_texts, shown
 
-# x: 2 by 2, y: the same, i: indices.
+# Expressions with the same node names in both libraries. x and y are 2 x 2, i has indices.
 ALIKE = """x + y | x - 2 | x * y | x / y | x.sum() | x.sum(0) | x.sum((0, 1)) | x.mean() | x.mean(1) | x.prod() | x.prod(0) | x.max() | x.max(0)[0] | x.min() |
 x.min(1)[0] | x.median() | x.median(0)[0] | x ** 2 | x ** y | x.fmod(2) | x.fmod(y) | x.remainder(2) | x.remainder(y) | torch.lerp(x, y, 0.5) |
 torch.lerp(x, y, y) | x.unsqueeze(0).squeeze(0) | x.squeeze() | x.masked_fill(x > 1, 0) | x.masked_fill(x > 1, y[0, 0]) | x.index_fill(0, i, 0) |
@@ -25,7 +25,7 @@ torch.nn.functional.relu(x.clone(), inplace=True) | torch.nn.functional.relu6(x.
 torch.nn.functional.l1_loss(x, y[0], reduction="none") | torch.nn.Linear(2, 3)(x) | torch.nn.functional.triplet_margin_loss(x, y, x * y) | x.clone().add_(y) |
 x / y | x / 2 | 2 / x | x // 2 + x | -x"""
 
-# What a call from Python prints here and in PyTorch, where these differ, and why.
+# Calls from Python whose node names differ from PyTorch's, with the reason.
 ORDERED = "in place PyTorch names the node of a comparison, whose gradient is 0; here all operators without a derivative leave the same node"
 LOGICAL = "PyTorch leaves the node that was there before; here the node says that nothing flows through"
 PARTS = "the mean, the sum and what they are of are nodes of their own"
@@ -102,7 +102,7 @@ DIFFERENT = {
     **{name: ("DivBackward0", "DivBackward1", "PyTorch divides and multiplies by numbers of C++") for name in ("trapezoid", "trapz", "cumulative_trapezoid")},
     **{name: ("SqueezeBackward1", "SqueezeBackward4", "PyTorch squeezes in place") for name in ("quantile", "nanquantile")},
 }
-# More pairs of the names above.
+# Further pairs of names (Gradus's, PyTorch's) that may occur.
 ALSO = {**{name: {("MulBackward0", "MulBackward1")} for name in ("trapezoid", "trapz")}, **{name: {("ViewBackward0", "SqueezeBackward4")} for name in ("quantile", "nanquantile")},
         **{f"native_{name}": {("MeanBackward1", theirs), ("RsqrtBackward0", theirs)} for name, theirs in (("layer_norm", None), ("group_norm", "NativeGroupNormBackward0"))},
         "vander": {("FlipBackward0", None)}, "squeeze_copy": {("CloneBackward0", "SqueezeBackward2_copy")}, "stft": {("TransposeBackward0", "TransposeBackward1")},
@@ -118,11 +118,11 @@ ALSO = {**{name: {("MulBackward0", "MulBackward1")} for name in ("trapezoid", "t
         "scatter": {("ScatterReduceBackward0", "NotImplemented")}, "matmul": {("UnsafeViewBackward0", "CloneBackward0")},
         "scaled_dot_product_attention": {("ScaledDotProductFlashAttentionForCpuBackward0", "UnsafeViewBackward0"), ("ScaledDotProductFlashAttentionForCpuBackward0", "AddBackward0"),
                                          ("ViewBackward0", "UnsafeViewBackward0")},
-        # Functions of lists are recorded by their parts here; there the node depends on the path inside.
+        # Gradus records functions of lists as their single operators; PyTorch's node depends on an internal choice.
         "_foreach_add": {("AddBackward0", "CppFunction")}, "_foreach_sub": {("SubBackward0", "CppFunction")}, "_foreach_mul": {("MulBackward0", "CppFunction")},
         "_foreach_div": {("DivBackward0", "CppFunction"), ("DivBackward0", "ForeachDivBackward0")}, "_foreach_norm": {("LinalgVectorNormBackward0", "ForeachNormBackward0")}}
 
-# Expressions, as above, that print other names.
+# Expressions whose node names differ, with the reason.
 OTHERS = {
     "2 % x": ("RemainderBackward1", "NotImplemented", REFUSED),
     "2 ** x": ("PowBackward1", "PowBackward2", "a number that is raised counts as a tensor here"),
@@ -148,7 +148,7 @@ def test_names_are_those_of_torch():
 
 
 def of_torch(value):
-    """A value of Gradus as one of PyTorch."""
+    """Converts a value of Gradus to one of PyTorch."""
     if isinstance(value, gradus.Tensor):
         return torch.tensor(value.tolist(), dtype=of_torch(value.dtype)).reshape(tuple(value.shape))
     if isinstance(value, list) and value and isinstance(value[0], gradus.Tensor):
@@ -157,14 +157,14 @@ def of_torch(value):
 
 
 def constants(operator, text):
-    """Arguments that no gradient is wanted of: C(…) of a sample."""
+    """Returns the arguments that need no gradient, which are C(…) in the sample."""
     made = ast.parse(f"f({text.removeprefix('~')})", mode="eval").body
     nodes = dict(zip((a.name for a in operator.args), made.args)) | {k.arg: k.value for k in made.keywords}
     return {name for name, node in nodes.items() if isinstance(node, ast.Call) and node.func.id == "C"}
 
 
 def names_of(function, operator, values, fixed, in_place):
-    """The names of the nodes of a call's results, or None where it is refused."""
+    """Returns the names of the nodes of a call's results, or None if the call is refused."""
     for name, value in values.items():
         for t in value if isinstance(value, list) else [value]:
             if name not in fixed and hasattr(t, "requires_grad_") and (t.is_floating_point() or t.is_complex()):
@@ -181,7 +181,7 @@ def names_of(function, operator, values, fixed, in_place):
 
 
 def differing():
-    """{(name, ours, PyTorch's)} of every sample of every operator, by each way it can be called."""
+    """Returns {(name, ours, PyTorch's)} of the differing node names, for every sample of every operator in all forms of a call."""
     homes, found, compared = {"function": torch, "nn": torch.nn.functional, "linalg": torch.linalg, "special": torch.special, "fft": torch.fft, "windows": torch.signal.windows, "method": torch.Tensor}, set(), 0
     for full, function, operator, form in shown():
         home, name = full.split(".")

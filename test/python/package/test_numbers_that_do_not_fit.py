@@ -1,4 +1,4 @@
-"""Numbers that the dtype of a tensor cannot hold: refused, or wrapped around, exactly where PyTorch does, and with its words."""
+"""Numbers that the dtype of a tensor cannot hold are refused or wrapped exactly where PyTorch does so, with PyTorch's texts."""
 import pytest
 
 import gradus
@@ -25,7 +25,7 @@ def test_addcmul(number, dtype):
     check(f"t = tensor([1, 2]).to(torch.{dtype}); t.addcmul(t, t, value={number})")
 
 
-@pytest.mark.parametrize("dtype", ["uint8", "int8", "uint16", "int16", "uint32", "int32", "int64"])  # uint64 is one like others here alone
+@pytest.mark.parametrize("dtype", ["uint8", "int8", "uint16", "int16", "uint32", "int32", "int64"])  # PyTorch treats uint64 specially
 @pytest.mark.parametrize("call", ["torch.tensor([{}], dtype=t.dtype)", "torch.tensor({}, dtype=t.dtype)", "t.new_tensor([[1], [{}]])", "torch.full((1,), {}, dtype=t.dtype)", "t.fill_({})",
                                   "t.__setitem__(0, {}); t"])
 def test_ends_of_ranges(call, dtype):

@@ -1,5 +1,5 @@
-"""Operators of networks with one argument that is extreme and the others right: no elements, sizes and integers at the ends of int64. Only exceptions come out, and gradients too have no
-division by zero."""
+"""Operators of neural networks with one extreme argument and valid others: no elements, and sizes and integers at the ends of int64. They may raise
+exceptions only; in particular none divides by zero."""
 import sys
 
 import pytest
@@ -10,7 +10,7 @@ INTEGERS = [0, -1, 7, 2**31, 2**62, 2**63 - 1, -2**63]
 
 
 def extremes(torch, argument, value):
-    """What stands in the place of one argument."""
+    """Yields extreme values for one argument."""
     if isinstance(value, torch.Tensor):
         yield from (value.new_zeros((*value.shape[:d], 0, *value.shape[d + 1:])) for d in range(value.dim()))
         yield from (value.new_zeros((*value.shape[:d], value.shape[d] + 1, *value.shape[d + 1:])) for d in range(value.dim()))

@@ -1,6 +1,6 @@
-"""OpenBLAS is loaded when a product first wants it, with kernels that fit the level, and never ends the process.
+"""OpenBLAS is loaded by the first product that uses it, with kernels for the instruction-set level, and never ends the process.
 
-Each case is a process of its own, since the choice is made once."""
+Each case runs in a process of its own, since the choice is made once per process."""
 import os
 import subprocess
 import sys
@@ -26,8 +26,8 @@ SHOW = "print(torch.__config__.show().split('BLAS: ')[1].splitlines()[0])\n"
 
 
 def run(program, before=None, **environment):
-    """What the program prints, after `before` in the new process."""
-    own = {name: value for name, value in os.environ.items() if not name.startswith("OPENBLAS_")}  # which would choose the kernels
+    """Returns the output of a program run in a new process, which calls `before` first."""
+    own = {name: value for name, value in os.environ.items() if not name.startswith("OPENBLAS_")}  # these variables would choose the kernels
     result = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, env=own | environment, preexec_fn=before)
     assert result.returncode == 0, f"status {result.returncode}: {result.stdout}{result.stderr}"
     return result.stdout.strip()
@@ -51,7 +51,7 @@ names = [b"OPENBLAS_NUM_THREADS", b"OPENBLAS_CORETYPE", b"HOME"]
 before = [getenv(name) for name in names]
 """ + PRODUCT + SHOW + "assert [getenv(name) for name in names] == before"
     assert run(program).startswith("openblas")
-    assert run(program, OPENBLAS_CORETYPE="Nehalem").endswith("Nehalem")  # the user's choice stands
+    assert run(program, OPENBLAS_CORETYPE="Nehalem").endswith("Nehalem")  # a choice by the user is respected
 
 
 @needs_openblas
@@ -79,7 +79,7 @@ def test_a_file_that_is_no_openblas(tmp_path):
 @pytest.mark.skipif(SANITIZED, reason="a sanitizer needs more address space than it may have here")
 @pytest.mark.parametrize("threads", ["1", "8"])
 def test_little_memory(threads):
-    """Whatever the address space, the answer is right or a MemoryError; never does the process end."""
+    """With any limit of the address space a product gives the right result or a MemoryError; the process never ends."""
     import resource
     program = "import gradus as torch\ntry:\n    exec('''" + PRODUCT + "''')\nexcept MemoryError:\n    pass\nelse:\n    " + SHOW
     seen = set()
@@ -92,7 +92,7 @@ def test_little_memory(threads):
 @pytest.mark.skipif(SANITIZED, reason="a sanitizer needs more address space than it may have here")
 @pytest.mark.threads
 def test_many_threads_in_little_memory():
-    """Each product that runs at the same time needs memory of its own: those that have none wait."""
+    """Each product that runs at the same time needs a buffer; products without one wait for a free buffer."""
     import resource
     program = """
 import threading

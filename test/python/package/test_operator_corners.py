@@ -1,4 +1,4 @@
-"""Arguments of operators that only matter together, with values that are recorded from PyTorch; and objects that must live as long as a call, and no longer."""
+"""Special cases of operators, with values recorded from PyTorch; and objects that must live exactly as long as a call."""
 import gc
 import math
 import random
@@ -17,7 +17,7 @@ KEYS = torch.tensor([2.0, 0.0, 5.0, 1.0])
 
 @pytest.mark.parametrize("padding_idx, wanted", [(None, [2, 1, 1]), (0, [0, 1, 1]), (1, [2, 0, 1]), (2, [2, 1, 0]), (-1, [2, 1, 0]), (-3, [0, 1, 1])])
 def test_padding_of_embedding(padding_idx, wanted):
-    """The row of the padding gets no gradient, of first order or second."""
+    """The row of the padding index gets no gradient of first or second order."""
     weight, rows = torch.arange(6.0).reshape(3, 2).requires_grad_(), torch.tensor([0, 1, 0, 2])
     result = torch.nn.functional.embedding(rows, weight, padding_idx=padding_idx)
     assert result.tolist() == [[0.0, 1.0], [2.0, 3.0], [0.0, 1.0], [4.0, 5.0]]
@@ -47,7 +47,7 @@ def test_complex_factors_of_products(dtype):
 
 
 def test_what_counts_nothing_is_not_read():
-    """With beta 0 neither NaN nor infinity of the summand comes through."""
+    """With beta=0 NaN and infinity in the summand are ignored."""
     nothing, ones = torch.tensor([[math.nan, 1.0], [2.0, math.inf]]), torch.ones(2, 2)
     assert torch.addmm(nothing, ones, ones, beta=0).tolist() == [[2.0, 2.0], [2.0, 2.0]]
     assert torch.baddbmm(nothing[None], ones[None], ones[None], beta=0).tolist() == [[[2.0, 2.0], [2.0, 2.0]]]
@@ -61,7 +61,7 @@ def test_arrays_hold_their_tensor_and_nothing_else():
 
 
 def test_arguments_live_until_a_call_without_the_gil_is_done():
-    """Another thread takes the last reference from a list while an operator reads what was in it."""
+    """Another thread removes the last reference to a tensor from a list while an operator reads the tensor."""
     stop, holder = threading.Event(), [None]
 
     def drop():
@@ -93,13 +93,13 @@ def test_comparing_whole_tensors():
 
 
 def test_strides_of_what_is_empty():
-    """Empty dimensions count as one element."""
+    """In the strides of a contiguous tensor, dimensions of size 0 count as size 1."""
     assert torch.empty(2, 0, 3).stride() == (3, 3, 1) and torch.empty(0).stride() == (1,) and torch.empty(4, 2, 0, 5).stride() == (10, 5, 5, 1)
 
 
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float32, torch.float64, torch.int8, torch.int64])
 def test_remainders_are_pythons(dtype):
-    """The sign is that of the divisor, and what is divided without a rest has none."""
+    """The remainder has the sign of the divisor, and is 0 without sign if the division is exact."""
     for a in range(-6, 7):
         for b in (-3, -2, -1, 1, 2, 3):
             x, y = torch.tensor([a] * 20, dtype=dtype), torch.tensor([b] * 20, dtype=dtype)
@@ -118,7 +118,7 @@ def test_zero_remainders_have_the_divisors_sign(dtype):
 
 @pytest.mark.parametrize("dtype", [torch.int8, torch.int32, torch.int64])
 def test_integers_to_negative_powers(dtype):
-    """1 / x^n rounded toward zero: only 1 and -1 are not 0."""
+    """A negative power of an integer is 1 / x^n rounded toward zero, which is 0 unless x is 1 or -1."""
     x, n = torch.tensor([1, 1, -1, -1, 2, -3], dtype=dtype), torch.tensor([-2, -3, -2, -3, -1, -2], dtype=dtype)
     assert torch.pow(x, n).tolist() == [1, 1, 1, -1, 0, 0]
 
@@ -132,14 +132,14 @@ def test_of_equal_elements_the_running_extremes_name_the_last():
 
 
 def test_an_empty_list_of_dimensions():
-    """squeeze takes it as it is, where no list means all; a reduction takes it for all."""
+    """For squeeze an empty list of dimensions means none, and no list means all; for reductions an empty list means all."""
     x = torch.ones(1, 2, 1)
     assert x.squeeze(()).shape == x.squeeze([]).shape == (1, 2, 1) and x.squeeze().shape == (2,) and x.sum(()).shape == ()
 
 
 @pytest.mark.parametrize("start, count, step", [(2**53, 3, 1), (2**62, 3, 1), (-(2**63), 3, 1), (2**62 + 3, 3, -1), (2**63 - 8, 3, 2), (-5, 0, 1)])
 def test_ranges_of_integers_are_exact(start, count, step):
-    """Also beyond 2^53, where doubles are not."""
+    """Integer ranges are exact beyond 2^53, where doubles are not."""
     wanted = list(range(start, start + count * step, step))
     assert torch.arange(start, start + count * step, step).tolist() == wanted
     if step > 1:
@@ -147,7 +147,7 @@ def test_ranges_of_integers_are_exact(start, count, step):
 
 
 def test_spread_of_fewer_elements_than_are_corrected_for():
-    """The divisor is not below 0."""
+    """If correction is at least the number of elements, the divisor is 0, not negative."""
     x, equal = torch.tensor([1.0, 2.0, 4.0]), torch.ones(3)
     for correction in (3, 4, 5.5):
         assert torch.var(x, 0, correction=correction).item() == torch.std(x, 0, correction=correction).item() == math.inf
@@ -158,7 +158,7 @@ def test_spread_of_fewer_elements_than_are_corrected_for():
 @pytest.mark.parametrize("weight, wanted", [(None, {"mean": 1.6778, "sum": 3.3557, "none": [2.0387, 0, 1.3170]}),
                                             ([1.0, 2.0, 3.0], {"mean": 1.4862, "sum": 5.9446, "none": [2.2710, 0, 3.6737]})])
 def test_smoothed_labels_that_are_ignored(weight, wanted):
-    """They count in no reduction, neither as a loss nor as a sample."""
+    """Ignored targets count in no reduction, neither in the sum nor in the number of samples."""
     x = torch.tensor([[0.1, 0.2, 0.7], [0.3, 0.3, 0.4], [0.5, 0.25, 0.25]]).log().requires_grad_()
     weight = None if weight is None else torch.tensor(weight)
     for reduction, value in wanted.items():
@@ -169,7 +169,7 @@ def test_smoothed_labels_that_are_ignored(weight, wanted):
 
 
 def test_sources_smaller_than_their_index():
-    """Nothing is read beyond them, whatever is done with what is read."""
+    """A source with fewer elements than its index is refused, so that no element is read out of bounds."""
     def index(*sizes):
         return torch.zeros(*sizes, dtype=torch.int64)
 
@@ -194,13 +194,13 @@ def test_what_is_filled_by_a_tensor_has_memory_of_its_own():
 
 @pytest.mark.parametrize("dtype, step", [(torch.float32, 2.0**-23), (torch.float64, 2.0**-52)])
 def test_uniform_numbers_stay_below_the_end(dtype, step):
-    """Half of them would be rounded up to it."""
+    """uniform_ never returns its upper bound, although half of the numbers here would be rounded up to it."""
     assert torch.empty(1000, dtype=dtype).uniform_(1, 1 + step).tolist() == [1.0] * 1000
 
 
 @pytest.mark.parametrize("seed", range(200))
 def test_strides_of_copies(seed):
-    """Dense, in the order of the original's, also where elements overlap or strides are equal."""
+    """The result is dense with its dimensions in the order of the original's strides, also if elements overlap or strides are equal."""
     chosen = random.Random(seed)
     n = chosen.randint(1, 4)
     sizes, strides = [chosen.choice([0, 1, 2, 2, 3, 3]) for _ in range(n)], [chosen.choice([0, 1, 1, 2, 3, 6, 6, 12]) for _ in range(n)]
@@ -214,7 +214,7 @@ def test_strides_of_copies(seed):
 
 @pytest.mark.parametrize("name", ["linspace", "logspace"])
 def test_ends_of_a_range_may_be_tensors(name):
-    """Their values count, whether or not they require a gradient; they get none, as in PyTorch."""
+    """The values of these tensors are used whether or not they require a gradient; as in PyTorch they get none."""
     import gradus
     from oracle import torch as pytorch
     for module in (gradus, pytorch):
@@ -287,7 +287,7 @@ def test_distances_to_points_with_nan(p):
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
 @pytest.mark.parametrize("shape", [(9000, 10), (300, 700), (3, 7, 90, 100)])
 def test_losses_of_many_classes(shape, dtype):
-    """Added up in pieces, which are the same for any number of threads; 2 is ignored."""
+    """Sums are added up in pieces that do not depend on the number of threads. Target 2 is ignored."""
     generator, threads = torch.Generator().manual_seed(0), torch.get_num_threads()
     x = torch.rand(shape, generator=generator, dtype=dtype, requires_grad=True)
     weight = torch.rand(shape[1], generator=generator, dtype=dtype)
@@ -398,7 +398,7 @@ def searches(t):
 
 
 def numbers_that_do_not_fit(t):
-    """Complex numbers where the result is real, and others beyond the dtype: no part of them is left out."""
+    """Complex numbers for real results, and numbers beyond the dtype, are refused; no part of them is dropped silently."""
     x, bytes_ = t.ones(2, 3), t.ones(2, 2, dtype=t.uint8)
     return [lambda: t.addmm(x, x[:, :2], x, alpha=1j), lambda: t.addmm(x, x[:, :2], x, beta=1j), lambda: t.addmv(x[:, 0], x, x[0], alpha=1j),
             lambda: t.baddbmm(x, x[None, :, :2], x[None], alpha=1j), lambda: t.addbmm(x, x[None, :, :2], x[None], beta=1j), lambda: t.addmm(x, x[:, :2], x, alpha=1e300),
@@ -476,7 +476,7 @@ def test_old_order_of_arguments_of_embedding_bag():
 
 
 def test_arguments_that_pytorch_does_not_take():
-    """Rows of docs/differences.md."""
+    """Checks rows of docs/differences.md."""
     x, mask, whole = torch.tensor([[1.0, 2.0, 4.0]]), torch.tensor([True, False, True]), torch.tensor([1, 2, 3])
     half = torch.tensor([[0.0, 0.0], [3.0, 4.0]], dtype=torch.float16)
     assert torch.full(2, 0.5).tolist() == [0.5, 0.5] and torch.flip(x, dims=1).tolist() == [[4.0, 2.0, 1.0]]

@@ -1,4 +1,4 @@
-"""torch.ops.aten: PyTorch's operators by their names there, overloads and all."""
+"""torch.ops.aten: PyTorch's operators by their ATen names, with overloads."""
 import pytest
 
 from nn_programs import gradus

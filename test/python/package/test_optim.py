@@ -1,4 +1,4 @@
-"""Optimizers beside PyTorch's: the same gradients give the same parameters, states are exchanged, and errors have the same class."""
+"""Optimizers compared with PyTorch: the same gradients give the same parameters, states can be exchanged, and errors have the same class."""
 import copy
 import io
 import pickle
@@ -49,7 +49,7 @@ def params_of(library, dtype="float32"):
 
 
 def take_steps(library, params, optimizer, count, seed):
-    """Gradients that depend on the parameters and on the step; the last parameter has none in every other."""
+    """Takes steps with gradients that depend on the parameters and on the step; the last parameter has a gradient in every second step only."""
     generator = torch.Generator().manual_seed(seed)
     for step in range(count):
         optimizer.zero_grad()
@@ -79,7 +79,7 @@ def test_parameters_are_pytorchs(name, options):
 
 @pytest.mark.parametrize(("name", "options"), STEPS, ids=NAMES)
 def test_states_are_exchanged_through_files(name, options):
-    """Both go on from the other's state."""
+    """Each library continues from the other's state."""
     ours, theirs = params_of(gradus), params_of(torch)
     our_optimizer, their_optimizer = getattr(gradus.optim, name)(ours, **options), getattr(torch.optim, name)(theirs, **options)
     take_steps(gradus, ours, our_optimizer, 3, seed=1)
@@ -101,7 +101,7 @@ def test_states_are_exchanged_through_files(name, options):
 @pytest.mark.parametrize("dtype", ["float64", "float16", "bfloat16"])
 @pytest.mark.parametrize(("name", "options"), [STEPS[1], STEPS[6], STEPS[9]], ids=["SGD", "Adam", "AdamW"])
 def test_other_dtypes(name, options, dtype):
-    """Half types are rounded once per step here, so PyTorch's are the coarser: the bound is a few roundings of the largest parameter."""
+    """Gradus rounds half types once per step, so PyTorch's results are less precise: the bound is a few roundings of the largest parameter."""
     ours, theirs = params_of(gradus, dtype), params_of(torch, dtype)
     take_steps(gradus, ours, getattr(gradus.optim, name)(ours, **options), 3, seed=1)
     take_steps(torch, theirs, getattr(torch.optim, name)(theirs, **options), 3, seed=1)
@@ -120,7 +120,7 @@ def test_learning_rate_as_a_tensor_and_between_steps():
 
 
 def test_what_a_program_does_to_the_state_counts():
-    """Replaced, changed and cleared entries, and replaced parameters, are seen by the next step."""
+    """The next step uses state entries and parameters that were replaced, changed or cleared."""
     ours, theirs = params_of(gradus), params_of(torch)
     our_optimizer, their_optimizer = gradus.optim.Adam(ours), torch.optim.Adam(theirs)
     for library, params, optimizer in ((gradus, ours, our_optimizer), (torch, theirs, their_optimizer)):
@@ -308,7 +308,7 @@ def scheduled(library, optimizer_name="SGD", **options):
 
 
 def options_of(optimizer):
-    """The options of the groups without the parameters; a tensor as a number."""
+    """Returns the options of the groups without the parameters, with tensors as numbers."""
     return [{key: value.item() if hasattr(value, "item") else value for key, value in group.items() if key != "params"}
             for group in optimizer.param_groups]
 
@@ -316,7 +316,7 @@ def options_of(optimizer):
 @pytest.mark.parametrize("optimizer_name", ["SGD", "Adam"])
 @pytest.mark.parametrize("name", SCHEDULES)
 def test_schedules_are_pytorchs(name, optimizer_name):
-    """Number for number, and half way each goes on from the other's state."""
+    """The schedules give the same numbers, and each library continues from the other's state halfway."""
     ours, theirs = scheduled(gradus, optimizer_name), scheduled(torch, optimizer_name)
     with warnings.catch_warnings():
         warnings.simplefilter("error")

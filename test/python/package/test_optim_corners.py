@@ -1,4 +1,4 @@
-"""States of optimizers that are seldom met: NaN in amsgrad's maximum, parameters of half types."""
+"""Rare states of optimizers: NaN in amsgrad's maximum, and parameters of half types."""
 import copy
 import io
 import math
@@ -11,7 +11,7 @@ import gradus as torch
 @pytest.mark.parametrize("kind", [torch.optim.Adam, torch.optim.AdamW])
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
 def test_nan_stays_in_the_maximum_of_amsgrad(kind, dtype):
-    """An element whose gradient was NaN once stays NaN, whatever comes after it; its neighbours go on."""
+    """If the gradient of an element was NaN once, the element stays NaN; the other elements are not affected."""
     for n in (1, 3, 16, 40):
         x = torch.zeros(n, dtype=dtype, requires_grad=True)
         optimizer = kind([x], lr=0.1, amsgrad=True)
@@ -22,7 +22,7 @@ def test_nan_stays_in_the_maximum_of_amsgrad(kind, dtype):
             optimizer.step()
             largest = optimizer.state[x]["max_exp_avg_sq"]
             assert largest.isnan().tolist() == [False] * (n - 1) + [step > 0]
-        # The largest is looked at on its own, too: a state that begins with NaN keeps it.
+        # The maximum is also tested alone: a maximum that is NaN stays NaN.
         largest.fill_(math.nan)
         optimizer.state[x]["exp_avg_sq"].fill_(1.0)
         x.grad = torch.ones(n, dtype=dtype)
@@ -32,7 +32,7 @@ def test_nan_stays_in_the_maximum_of_amsgrad(kind, dtype):
 
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float32, torch.float64])
 def test_a_step_that_is_loaded_counts_on(dtype):
-    """Counts above 2048 are no float16: the step stays float32, whatever the parameter is."""
+    """The step count is float32 for parameters of any dtype, because float16 does not have all integers above 2048."""
     x = torch.ones(3, dtype=dtype, requires_grad=True)
     optimizer = torch.optim.Adam([x])
     x.grad = torch.ones(3, dtype=dtype)
@@ -51,7 +51,7 @@ def test_a_step_that_is_loaded_counts_on(dtype):
 
 
 def test_a_state_that_is_loaded_stays_as_it_is():
-    """Neither loading nor the steps after it change the groups that were given, and several optimizers may load them."""
+    """Loading a state and the steps after that do not change the state that was given, so several optimizers may load it."""
     x = torch.ones(3, requires_grad=True)
     source = torch.optim.SGD([{"params": [x], "lr": 0.5}], momentum=0.9)
     x.grad = torch.ones(3)
@@ -69,7 +69,7 @@ def test_a_state_that_is_loaded_stays_as_it_is():
 
 @pytest.mark.parametrize("norm, wanted", [(2.0, 5.0), (1.0, 7.0), (math.inf, 4.0)])
 def test_how_far_gradients_are_cut(norm, wanted):
-    """To max_norm / (norm + 1e-6) of what they were, exactly; and not at all where they are below it."""
+    """Gradients are scaled by exactly max_norm / (norm + 1e-6), and not at all if the norm is below max_norm."""
     x = torch.zeros(2, dtype=torch.float64, requires_grad=True)
     for most, scale in ((1.0, 1 / (wanted + 1e-6)), (wanted + 1, 1.0)):
         x.grad = torch.tensor([3.0, -4.0], dtype=torch.float64)

@@ -1,4 +1,4 @@
-"""The steps of torch.optim as functions of lists (torch.optim.adam.adam and kin) beside PyTorch's, over options drawn at random."""
+"""The functional optimizers (torch.optim.adam.adam and others) compared with PyTorch's, with random options."""
 import importlib
 import inspect
 import random
@@ -8,7 +8,7 @@ import pytest
 from nn_programs import gradus
 from oracle import torch
 
-# Name -> the lists of states in order, and options: each is drawn from a list.
+# For each function the names of its lists of states, and options with the values to choose from.
 ADAM = {"beta1": [0.9, 0.5], "beta2": [0.999, 0.7], "lr": [0.1, 1e-3], "weight_decay": [0.0, 0.1], "eps": [1e-8, 1e-3]}
 FUNCTIONS = {
     "adadelta": (["square_avgs", "acc_deltas"], {"lr": [1.0, 0.1], "rho": [0.9, 0.5], "eps": [1e-6], "weight_decay": [0.0, 0.1], "maximize": [False, True]}),
@@ -41,7 +41,7 @@ def arrays(seed, count):
 
 
 def run(t, name, options, steps=3, **more):
-    """Parameters and states after some steps."""
+    """Returns parameters and states after some steps."""
     states, _ = FUNCTIONS[name]
 
     def tensors(values):
@@ -53,7 +53,7 @@ def run(t, name, options, steps=3, **more):
         lists = [[None for _ in params]]
     else:
         if not options.get("amsgrad", True):
-            lists[-1] = []  # PyTorch's fused step wants no list then
+            lists[-1] = []  # PyTorch's fused step does not take the list then
         lists.append([t.tensor(0.0, dtype=t.float64) for _ in params])
     results = []
     for step in range(steps):
@@ -83,7 +83,7 @@ def test_steps(name, more):
 
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_arguments(name):
-    """Names, order, kinds and defaults are PyTorch's."""
+    """Names, order, kinds and defaults of the parameters are PyTorch's."""
     ours, theirs = ([(p.name, p.kind, p.default) for p in inspect.signature(function(t, name)).parameters.values()] for t in (gradus, torch))
     assert ours == theirs
 

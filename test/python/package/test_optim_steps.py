@@ -1,4 +1,5 @@
-"""Many steps of each optimizer beside PyTorch's, for every dtype; recorded steps; L-BFGS, Muon, and averages of weights."""
+"""Many steps of each optimizer compared with PyTorch, for every dtype; steps that are recorded for gradients; L-BFGS, Muon, and averages of
+weights."""
 import io
 
 import pytest
@@ -31,7 +32,7 @@ def values(dtype, seed, *shapes):
 
 
 def ours_of(tensor):
-    """The same tensor here; half types go through float32, which holds them."""
+    """Returns the tensor as a Gradus tensor. Half types are converted through wider types, which hold them exactly."""
     if tensor.is_complex():
         return gradus.view_as_complex(ours_of(torch.view_as_real(tensor)).contiguous())
     exact = tensor.detach().double().numpy()
@@ -72,14 +73,14 @@ def test_forty_steps(name, options, dtype):
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
 @pytest.mark.parametrize(("name", "options"), [case for case in STEPPED if case[0] not in ("Adadelta", "Rprop")], ids=lambda value: str(value)[:12])
 def test_half_types_are_near(name, options, dtype):
-    """A step is rounded once here, and after every operation there."""
+    """Gradus rounds a step once, PyTorch after every operator."""
     options = {**options, "eps": 1e-3} if name not in ("SGD", "ASGD", "Rprop") else options
     for ours, theirs in zip(train(gradus, name, options, dtype, 5), train(torch, name, options, dtype, 5)):
         assert largest_difference(ours, theirs) <= 16 * torch.finfo(getattr(torch, dtype)).eps
 
 
 def gradient_through_steps(library, name, options):
-    """The derivative of a loss after three recorded steps, with respect to where the parameter began."""
+    """Returns the derivative of a loss after three recorded steps by the start of the parameter."""
     start, *grads = values("float64", 3, (3, 4), (3, 4), (3, 4), (3, 4))
     if library is gradus:
         start, *grads = map(ours_of, (start, *grads))
@@ -93,13 +94,13 @@ def gradient_through_steps(library, name, options):
     return start.grad
 
 
-# Those that overwrite in PyTorch what their own gradient needs.
+# Optimizers for which PyTorch overwrites tensors that their gradient needs.
 WITHOUT_GRADIENT_THERE = {"Adamax", "Rprop"}
 
 
 @pytest.mark.parametrize(("name", "options"), STEPPED, ids=IDS)
 def test_gradients_flow_through_steps(name, options):
-    """PyTorch computes bias corrections in float32 here."""
+    """The tolerance allows for PyTorch's bias corrections, which it computes in float32 here."""
     ours = gradient_through_steps(gradus, name, options)
     if name in WITHOUT_GRADIENT_THERE or options.get("centered") or options.get("amsgrad"):
         assert ours.isfinite().all() and (ours != 0).any()
@@ -133,7 +134,7 @@ def test_options_that_change_nothing_are_accepted(name):
 
 @pytest.mark.parametrize("options", [{}, {"nesterov": False, "adjust_lr_fn": "match_rms_adamw"}, {"weight_decay": 0, "ns_steps": 2, "lr": 0.1}])
 def test_muon(options):
-    """Products in bfloat16, so the bound is a few of its roundings."""
+    """Muon multiplies matrices in bfloat16, so the bound is a few roundings of bfloat16."""
     def steps(library):
         params = values("float32", 0, (6, 4), (4, 6), (5, 5))
         params = [param if library is torch else ours_of(param) for param in params]
@@ -231,7 +232,7 @@ AVERAGES = [{}, {"avg_fn": ("get_ema_avg_fn", 0.9)}, {"avg_fn": ("get_swa_avg_fn
 
 @pytest.mark.parametrize(("functions", "use_buffers"), [(functions, buffers) for functions in AVERAGES for buffers in (False, True)][:-1], ids=str)
 def test_averages_of_weights(functions, use_buffers):
-    """The last case with buffers is an error in PyTorch: it divides integers."""
+    """The last case with buffers is an error in PyTorch, which divides integers there."""
     (ours, our_rates), (theirs, their_rates) = averaged(gradus, use_buffers, **functions), averaged(torch, use_buffers, **functions)
     assert our_rates == pytest.approx(their_rates, rel=1e-12)
     assert list(ours.state_dict()) == list(theirs.state_dict())

@@ -1,4 +1,5 @@
-"""Sorting, selection, search and counts beside PyTorch, on lines long and wide enough for each way there is: insertion, radix sort, heaps, searches side by side."""
+"""Sorting, selection, search and counting compared with PyTorch, for lengths and strides that reach each algorithm: insertion, radix sort, heaps,
+interleaved searches."""
 import math
 import random
 
@@ -12,7 +13,7 @@ DTYPES = ["float32", "float64", "float16", "bfloat16", "int64", "int32", "int16"
 
 
 def numbers(torch, dtype, sizes, seed):
-    """Many of them equal; of floating ones some NaN, infinite and -0."""
+    """Returns numbers many of which are equal; of floating dtypes some are NaN, infinite or -0."""
     pick, n = random.Random(seed), 1
     for size in sizes:
         n *= size
@@ -23,7 +24,7 @@ def numbers(torch, dtype, sizes, seed):
 
 
 def described(tensor):
-    """Values as text: NaN equals NaN there."""
+    """Returns the values as text, in which NaN equals NaN, with sizes and dtype."""
     return [str(v) for v in tensor.reshape(-1).tolist()], list(tensor.shape), str(tensor.dtype).split(".")[-1]
 
 
@@ -45,13 +46,13 @@ def test_order(dtype, sizes):
 
 
 def views(x):
-    """A tensor of two dimensions, and views of it whose lines lie apart in other ways."""
+    """Returns a matrix and views of it with other strides."""
     return x, x.t(), x[:, ::2], x[::3].t()
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_lines_that_lie_apart(dtype):
-    """Wider than the tiles they are brought together in, and not a multiple of them."""
+    """Rows with strides are copied together in tiles; these are larger than the tiles and no multiple of them."""
     def program(torch):
         results = []
         for y in views(numbers(torch, dtype, (230, 70), f"apart {dtype}")):
@@ -69,7 +70,7 @@ def test_lines_that_lie_apart(dtype):
 @pytest.mark.parametrize("dtype", ["float32", "float64", "int64", "int32"])
 @pytest.mark.parametrize("n", [1, 2, 50, 191, 192, 3000, 70000])
 def test_elements_that_differ(dtype, n):
-    """The k-th is then found by digits alone, wide and narrow ones."""
+    """Distinct elements, among which the k-th is found by digits alone, for small and large ranges of values."""
     def program(torch):
         results, pick = [], random.Random(f"{dtype} {n}")
         for most in (n, 1 << 31) if "int" in dtype else (n, 1 << 23):
@@ -86,7 +87,8 @@ def test_elements_that_differ(dtype, n):
 @pytest.mark.parametrize("dtype", ["float64", "int64"])
 @pytest.mark.parametrize("n", [60, 400, 5000])
 def test_keys_that_agree_in_their_highest_bits(dtype, n):
-    """Some pairs of neighbours, and too many: one number far away makes the others' differences small."""
+    """Two numbers far from the others make their differences relatively small, so that few or too many neighbours agree in the digits that are
+    sorted first."""
     def program(torch):
         results, pick = [], random.Random(f"alike {n}")
         for most in (1 << 40, 1 << 60):
@@ -110,7 +112,7 @@ def test_cumsum_over_lines_that_lie_apart():
 
 @pytest.mark.parametrize("often", [2, 50, 3000])
 def test_masks(often):
-    """Bits that are set at random, some in eight, and hardly any; as lists and as places, to read and to write."""
+    """Masks in which one element in 2, 50 or 3000 is true, for reading and writing."""
     def program(torch):
         results = []
         for sizes in ((4001,), (70, 61), (9, 20, 30), (130, 1)):
@@ -162,7 +164,8 @@ def test_places_of_runs_and_counts():
 
 @pytest.mark.parametrize("dtype", ["complex64", "complex128"])
 def test_distinct_complex_numbers(dtype):
-    """Ordered by the real part, then by the imaginary one, as in NumPy; NaN is distinct, and zeros are one number whatever their signs are."""
+    """Complex numbers are ordered by the real part, then by the imaginary part, as in NumPy. Each NaN is distinct, and zeros of both signs are
+    equal."""
     parts = numbers(gradus, "int64", (2, 60), f"distinct {dtype}") % 3
     x = gradus.complex(*parts.to(gradus.float64)).to(getattr(gradus, dtype))
     values, places, counts = np.unique(x.numpy(), return_inverse=True, return_counts=True)
@@ -180,7 +183,8 @@ def test_distinct_complex_numbers(dtype):
 @pytest.mark.parametrize("dtype", ["float32", "float64", "int64", "uint64", "int16"])
 @pytest.mark.parametrize("n", [0, 1, 2, 49, 1000, 5000, 70000])
 def test_distinct_elements_of_any_spread(dtype, n):
-    """Keys that differ in their highest bits, in their lowest alone, or that are equal: few of them agree in the bits that are sorted first, or all."""
+    """Keys that differ in their highest bits, only in their lowest bits, or that are equal, so that few or all agree in the bits that are sorted
+    first."""
     random = np.random.default_rng(n)
     if dtype.startswith("float"):
         spread = [random.standard_normal(n), 1 + random.standard_normal(n) * 1e-9, np.round(random.standard_normal(n)), random.standard_normal(n) * 10.0 ** random.integers(-30, 30, n)]

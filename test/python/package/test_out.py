@@ -1,11 +1,11 @@
-"""out=: every function that makes new tensors writes into those it is given, as the operator's result would be written."""
+"""out=: every function that makes new tensors writes its result into the given tensors."""
 import re
 
 import pytest
 
 import gradus as torch
 
-pytestmark = pytest.mark.filterwarnings("ignore:.*out tensor")  # test_out_dtypes.py looks at them
+pytestmark = pytest.mark.filterwarnings("ignore:.*out tensor")  # test_out_dtypes.py tests these warnings
 
 x = torch.tensor([[3.0, -1.0, 2.0], [0.5, 4.0, -2.0]])
 i = torch.tensor([[0, 2, 1], [1, 1, 0]])
@@ -107,7 +107,7 @@ def test_nothing_is_written_into_bad_outs(name, bad, where):
         assert [None if out.device.type == "meta" else out.tolist() for out in outs] == before
         assert all(out.shape == (2,) for out in outs)
     else:
-        assert where == 1 and name in ("vecdot", "msort", "digamma", "gather", "take")  # which have one out
+        assert where == 1 and name in ("vecdot", "msort", "digamma", "gather", "take")  # these take one out tensor only
 
 
 @pytest.mark.parametrize("name, least", [("flipud", 1), ("fliplr", 2)])

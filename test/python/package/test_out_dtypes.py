@@ -1,4 +1,5 @@
-"""out= of every dtype and of three shapes, for every function that has one: taken, refused or warned about where PyTorch does, and with its words."""
+"""out= of every dtype and of three shapes, for every function that has it: accepted, refused or warned about where PyTorch does so, with PyTorch's
+texts."""
 import re
 import warnings
 
@@ -10,16 +11,16 @@ from oracle import torch
 
 DTYPES = ["bool", "uint8", "int8", "int16", "int32", "int64", "float16", "bfloat16", "float32", "float64", "complex64", "complex128"]
 
-# docs/differences.md: PyTorch converts into any dtype here, and then refuses some for want of a kernel.
+# See docs/differences.md: for these PyTorch converts into any dtype, and then refuses some for lack of a kernel.
 LOSES = {"sum", "prod", "mean", "nansum", "nanmean", "logsumexp", "cumsum", "cumprod", "var", "std", "linspace"}
-# Where PyTorch's words depend on which of its functions does the work, or are those of an internal check.
+# Functions for which PyTorch's text depends on an internal function or is that of an internal check.
 WORDS = {"geqrf", "householder_product", "orgqr", "cholesky", "cholesky_ex", "cholesky_inverse", "cholesky_solve", "solve_triangular", "multigammaln", "mvlgamma", "max", "min", "mv", "matmul", "inner", "median", "nanmedian", "searchsorted", "bucketize", "heaviside", "diag", "mean", "logsumexp", "abs", "absolute", "lerp", "ihfftn", "ihfft2", "lstsq", "narrow_copy", "matrix_power"}
-# PyTorch writes out= in several ways, by the shapes and dtypes of the arguments, and takes another dtype or warns in some of them.
+# Functions for which PyTorch has several implementations of out=, by shapes and dtypes; some accept another dtype or warn.
 SEVERAL_WAYS = {"diff", "ldexp", "matmul", "inner", "lerp", "abs", "absolute", "ifft", "ihfft", "ihfftn", "ihfft2", "lstsq", "mode", "narrow_copy", "addbmm"}
 
 
 def functions():
-    """{name: (home, operators)} of what has out= here and in PyTorch."""
+    """Returns {name: (home, operators)} of the functions that have out= in Gradus and in PyTorch."""
     found = {}
     for (home, name), function in operator_calls.functions(operator_calls.OPERATORS).items():
         operators = [s.operator for s in function.signatures if any(p.name == "out" for p in s.parameters)]
@@ -40,14 +41,14 @@ def to_torch(value):
 
 
 def calls(operator):
-    """The samples of an operator with floating and integer arguments."""
+    """Yields the samples of an operator with float32, int64 and complex64 arguments."""
     for text in operator_calls.sample_texts(operator):
         for dtype in ("float32", "int64", "complex64"):
             yield operator_calls.arguments(operator, text, getattr(gradus, dtype))
 
 
 def outs(module, results, where, dtype, kind):
-    """Tensors for the results: result `where` gets one of the dtype, without elements, of its shape, or larger."""
+    """Returns tensors for the results. The tensor for result number `where` has the given dtype, and is empty, fits, or is larger."""
     def out(i, result):
         shape = {"empty": (0,), "fits": tuple(result.shape), "larger": (*result.shape, 2)}[kind]
         return module.zeros(shape, dtype=getattr(module, dtype if i == where else str(result.dtype).split(".")[1]))
@@ -56,7 +57,8 @@ def outs(module, results, where, dtype, kind):
 
 
 def resized(seen):
-    """The beginnings of the warnings about the sizes of out=: the sizes in them are of the middle of the work in some of PyTorch's functions."""
+    """Returns the beginnings of the warnings about the sizes of out=. The sizes in them are left out, because some functions of PyTorch name
+    intermediate sizes."""
     return {text[:40] for text in (str(one.message) for one in seen) if "out tensor" in text}
 
 
@@ -65,7 +67,7 @@ def without_name(text):
 
 
 def outcome(function, operator, values, given):
-    """What became of the call, and of the outs."""
+    """Returns the outcome of a call and the out tensors after it."""
     before = [out.tolist() for out in given]
     with warnings.catch_warnings(record=True) as seen:
         warnings.simplefilter("always")
@@ -104,7 +106,7 @@ def test_dtypes_and_shapes(name):
                     for kind in ("empty", "fits", "larger"):
                         expected = outcome(theirs, operator, given, outs(torch, results, where, dtype, kind))
                         if expected[:2] == ("raises", "TypeError"):
-                            break  # PyTorch has no out= here
+                            break  # PyTorch has no out= for this call
                         found = outcome(ours, operator, values, outs(gradus, results, where, dtype, kind))
                         assert same(name, found, expected), (values, dtype, kind, found, expected)
 
@@ -148,7 +150,7 @@ def test_functions_in_python(call):
 
 @pytest.mark.parametrize("name", ["sum", "nansum", "prod", "mean", "nanmean", "var", "std", "logsumexp", "cumsum", "cumprod"])
 def test_out_loses_nothing(name):
-    """Results of floating-point numbers do not go to integers, and are computed in the dtype of a wider out=."""
+    """Floating-point results are not written to integer tensors, and are computed in the dtype of a wider out=."""
     x, function = gradus.tensor([1.5, 2.7]), getattr(gradus, name)
     for dtype in (gradus.int16, gradus.bool):
         out = gradus.zeros(2 if name.startswith("cum") else (), dtype=dtype)

@@ -1,4 +1,5 @@
-"""Memory that is read and written at once, or written twice: refused, or warned about, exactly where PyTorch does, and with its words."""
+"""Calls that read and write overlapping memory, or write an element twice: refused or warned about exactly where PyTorch does so, with PyTorch's
+texts."""
 import re
 import warnings
 
@@ -8,7 +9,7 @@ import gradus
 from oracle import torch
 
 
-# x is 12 floats in a row, m the 3 x 4 matrix over the same memory; i names places.
+# x is a vector of 12 floats, m is the 3 x 4 matrix over the same memory, i has indices and b is a mask.
 SETUP = "x = torch.arange(12.0); m = x.view(3, 4); i = torch.tensor([0, 2]); b = torch.tensor([True, False, True]); "
 
 REFUSED = """
@@ -40,7 +41,7 @@ WARNED = [
 
 
 def run(module, call):
-    """("raises", class, text) or ("gives", x, texts of warnings)."""
+    """Returns ("raises", class, text) or ("gives", x, texts of warnings)."""
     names = {"torch": module}
     *before, last = (SETUP + call).split("; ")
     with warnings.catch_warnings(record=True) as seen:

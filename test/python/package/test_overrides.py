@@ -1,4 +1,4 @@
-"""Modes that take over calls, and what overrides says of functions, beside PyTorch."""
+"""Modes that intercept calls, and what torch.overrides says about functions, compared with PyTorch."""
 import copy
 import io
 import operator
@@ -16,7 +16,7 @@ from oracle import needs_torch, torch
 
 
 def recording(t, **answers):
-    """A mode that notes names and types, and answers for some functions itself."""
+    """Returns a mode that records names and types, and computes some functions itself."""
 
     class Mode(t.overrides.TorchFunctionMode):
         def __init__(self, label=""):
@@ -234,11 +234,11 @@ def test_functions_of_pytorch_find_their_counterparts():
     assert type(torch.mul(x.as_subclass(Subclass), 2)) is Subclass
 
 
-# ---- What subclasses are asked -------------------------------------------------------------------------------------------------------------------
+# ---- __torch_function__ of subclasses -------------------------------------------------------------------------------------------------------
 
 
 def logging(t):
-    """A subclass that notes the names of the functions it is asked for, and calls them; and the list of names."""
+    """Returns a subclass of Tensor that records the names of the functions its __torch_function__ receives, and the list of names."""
     seen = []
 
     class Logged(t.Tensor):
@@ -252,7 +252,7 @@ def logging(t):
 
 
 def asked(t, call, dtype="float32"):
-    """The names of the functions that the subclass is asked for in a call."""
+    """Returns the names that the __torch_function__ of a subclass receives during a call."""
     kind, seen = logging(t)
     tensor = t.ones(2, 2, dtype=getattr(t, dtype)).as_subclass(kind)
     seen.clear()
@@ -265,7 +265,7 @@ def asked(t, call, dtype="float32"):
     return list(seen), "returned"
 
 
-# Methods whose calls are not PyTorch's, and why.
+# Methods for which __torch_function__ receives other calls than in PyTorch, with the reason.
 NOT_ASKED_ALIKE = {
     "_grad": "another name of grad, which is told by the name it was read by",
     "logsumexp": "dim may be absent here",
@@ -286,7 +286,7 @@ def test_what_subclasses_are_asked(name):
         return value() if callable(value) else None
 
     ours, theirs = asked(gradus, use), asked(torch, use)
-    if theirs == ([], "TypeError"):  # arguments are missing: nobody is asked
+    if theirs == ([], "TypeError"):  # arguments are missing, so __torch_function__ is not called
         return
     assert (ours[0] != theirs[0]) == (name in NOT_ASKED_ALIKE), (ours, theirs)
 
@@ -305,7 +305,7 @@ def test_what_subclasses_are_asked_by_operators(t):
     plain = t.ones(2, 2, dtype=t.int64)
     for function in ARITHMETIC:
         yield function.__name__, asked(t, lambda x: function(x, 2), "int64"), asked(t, lambda x: function(x, plain), "int64"), asked(t, lambda x: function(plain, x), "int64")
-        if function not in (operator.truediv, operator.matmul):  # int @ tensor asks nobody here: no operand is a matrix
+        if function not in (operator.truediv, operator.matmul):  # int @ tensor does not call __torch_function__ in Gradus: no operand is a matrix
             yield asked(t, lambda x: function(2, x), "int64")
     for function in (operator.neg, operator.pos, operator.abs, operator.invert):
         yield asked(t, function, "int64")
@@ -368,7 +368,7 @@ def test_modes_get_hand_written_methods():
 
 
 class Reduced(gradus.Tensor):
-    """Its objects are pickled with a label."""
+    """A subclass whose objects are pickled with a label."""
 
     def __reduce_ex__(self, protocol):
         return labelled, (super().__reduce_ex__(protocol), "label")

@@ -1,4 +1,4 @@
-"""Sequences padded and packed (nn.utils.rnn), and ctc_loss over them: values, gradients, order, texts and errors are PyTorch's."""
+"""Padded and packed sequences (nn.utils.rnn), and ctc_loss over them: values, gradients, order, texts and errors are PyTorch's."""
 import random
 
 import numpy

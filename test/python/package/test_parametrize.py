@@ -1,4 +1,4 @@
-"""nn.utils.parametrize and parametrizations: numbers, keys, repr and errors are PyTorch's."""
+"""nn.utils.parametrize and parametrizations: values, keys, repr and errors are PyTorch's."""
 import copy
 import pickle
 
@@ -7,7 +7,7 @@ from nn_programs import attempt, same
 
 
 def kinds(t):
-    """Parametrizations of every sort."""
+    """Returns parametrizations of all kinds."""
 
     class Symmetric(t.nn.Module):
         def forward(self, x):
@@ -23,7 +23,7 @@ def kinds(t):
         def right_inverse(self, a):
             return a.abs().log()
 
-    class Plus(t.nn.Module):  # without right_inverse
+    class Plus(t.nn.Module):  # a parametrization without right_inverse
         def forward(self, x):
             return x + 1
 
@@ -152,7 +152,8 @@ def test_orthogonal(t):
 
 @same(tolerance=2e-4)
 def test_orthogonal_matrices(t):
-    """Each map, with trivialization and without, for square, tall and wide matrices: weight, gradient, what is stored, and what comes of a step."""
+    """orthogonal with each map, with and without trivialization, for square, tall and wide matrices: weight, gradient, stored parameters, and a
+    step."""
     for sizes in ((4, 4), (6, 3), (3, 6)):
         for kind in ("matrix_exp", "cayley", "householder", None):
             for trivial in (True, False):

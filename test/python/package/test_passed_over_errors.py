@@ -1,4 +1,4 @@
-"""Errors that nobody asked for: repr, attributes, comparisons and the end of an object may pass over one, and the next call knows nothing of it."""
+"""Ignored errors: repr, attributes, comparisons and finalizers may swallow an error, which must not stay pending for the next call."""
 import copy
 import gc
 import operator
@@ -11,7 +11,7 @@ from gradus import _C
 
 
 def overwritten_view():
-    """A tensor whose history cannot be found any more: its base was written, and it is one of several views."""
+    """Returns a tensor whose grad_fn cannot be computed: its base was written, and it is one of several views of a multi-view operator."""
     base = gradus.ones(2, 2, requires_grad=True).clone()
     view = base.unbind()[0]
     with gradus.no_grad():
@@ -43,12 +43,12 @@ STATES = {
     "conjugate": lambda: gradus.ones(2, 2, dtype=gradus.complex64).conj(),
     "quantized": lambda: gradus.zeros(3, dtype=gradus.qint8),
 }
-# What asks for a person, ends the process, or changes what other tests see.
+# Methods that wait for input, end the process, or change what other tests see.
 LEFT_OUT = {"share_memory_", "__class__", "__init_subclass__", "__subclasshook__"}
 
 
 def passed_over(call):
-    """Runs the call, with whatever exception it raises, and tells if an error stayed behind."""
+    """Runs the call, ignores any exception, and returns whether an error of the library is pending after it."""
     try:
         call()
     except Exception:  # noqa: BLE001
@@ -83,7 +83,7 @@ def test_operators_and_protocols(state):
 
 
 def test_the_end_of_objects():
-    """A context, a hook and a finalizer fail while they are freed."""
+    """A context, a hook and a finalizer raise exceptions while they are freed."""
 
     class Fails:
         def __del__(self):

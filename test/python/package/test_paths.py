@@ -1,4 +1,4 @@
-"""What Gradus has under one path of PyTorch, it has under all of them."""
+"""An object of PyTorch that has several paths has all of them in Gradus, if it has one."""
 import importlib
 import os
 import subprocess
@@ -10,9 +10,9 @@ import pytest
 import gradus
 from oracle import needs_torch, torch
 
-# A line for each class or function of PyTorch that has several paths; test/record_paths.py writes them.
+# One line for each class or function of PyTorch that has several paths; test/record_paths.py writes the file.
 PATHS = [line.split() for line in (Path(__file__).parents[2] / "data" / "torch_paths.txt").read_text().splitlines()]
-# Names that begin with an underscore, or that PyTorch only imports, and that programs use.
+# Paths that programs use although they begin with an underscore or PyTorch only imports them.
 OTHERS = """
 nn.modules.module._IncompatibleKeys nn.modules.module._addindent nn.modules.utils._single nn.modules.utils._pair nn.modules.utils._triple
 nn.modules.utils._quadruple nn.modules.utils._ntuple nn.modules.utils._reverse_repeat_tuple nn.modules.batchnorm._BatchNorm nn.modules.batchnorm._NormBase
@@ -32,12 +32,12 @@ special.gammaln random.default_generator _utils._rebuild_tensor_v3 torch_version
 
 
 def is_stand_in(value):
-    """True for what only says that it is absent, which needs no second path."""
+    """True for a stand-in that says that the class is absent; it needs no second path."""
     return isinstance(value, type) and (value.__doc__ or "").startswith("NotImplementedError: ")
 
 
 def resolve(path, top="gradus"):
-    """What has the path, or None."""
+    """Returns the object at the path, or None."""
     parts = path.split(".")
     for cut in range(len(parts) - 1, -1, -1):
         try:
@@ -142,7 +142,7 @@ def test_functions_of_the_module_and_of_nn_functional_agree():
 
 
 def test_classes_of_results():
-    """Each is the class that its function's results have."""
+    """Each class in return_types is the class of the results of its function."""
     names = [name for name, kind in vars(torch.return_types).items() if isinstance(kind, type) and issubclass(kind, tuple) and name[0] != "_" and not name.endswith("_out")]
     assert len(names) > 30 and not set(names) - set(gradus.return_types.__all__)
     for name in gradus.return_types.__all__:

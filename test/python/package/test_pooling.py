@@ -1,4 +1,4 @@
-"""Pooling beside PyTorch: values, indices, gradients of two orders, strides and errors, for windows, dtypes and orders in memory drawn at random."""
+"""Pooling compared with PyTorch: values, indices, first and second derivatives, strides and errors, for random windows, dtypes and strides."""
 import random
 
 import pytest
@@ -11,7 +11,7 @@ DRAWS = 12
 
 
 class Draw:
-    """Arguments, the same for both."""
+    """Random arguments, the same for both libraries."""
 
     def __init__(self, t, dim):
         self.t, self.random, self.dim = t, random.Random(dim), dim
@@ -34,13 +34,13 @@ class Draw:
 
 
 def outcome(function, *args):
-    """The result, or the class of the error."""
+    """Returns the result, or the class of the error."""
     result = attempt(function, *args)
     return result[0] if isinstance(result, tuple) and isinstance(result[0], str) else result
 
 
 def pooled(t, pool, x):
-    """The results, strides and, for floating numbers, the gradients of two orders."""
+    """Returns the results, their strides and, for floating dtypes, the first and second derivatives."""
     x = x.detach().requires_grad_(x.is_floating_point())
     found = pool(x)
     first, *indices = found if isinstance(found, tuple) else (found,)
@@ -166,7 +166,7 @@ def test_vmap(t):
 
 @same
 def test_a_gradient_without_places(t):
-    """What is not recorded keeps no places; what is differentiated otherwise finds them."""
+    """Max pooling stores indices only if a gradient is recorded; the transforms of torch.func compute them when they need them."""
     x = t.randn(2, 3, 8, 8, dtype=t.float64)
     yield t.func.hessian(lambda x: (t.nn.functional.max_pool2d(x, 2) ** 3).sum())(x[:1, :1, :4, :4])
     yield t.func.grad(lambda x: t.nn.functional.max_pool2d(x, 3, 2, 1).sin().sum())(x)

@@ -1,4 +1,4 @@
-"""How far products of our own kernels lie from the sums that are rounded once; larger ones are OpenBLAS's below x86-64-v3."""
+"""The rounding error of products computed by Gradus's own kernels. Below x86-64-v3 larger products are computed by OpenBLAS."""
 import numpy as np
 import pytest
 

@@ -1,10 +1,10 @@
-"""Programs of transformers as people write them, run with PyTorch and with Gradus: the losses and samples they print are the same for the same seed."""
+"""Typical transformer programs, run with PyTorch and with Gradus: the printed losses and samples are the same for the same seed."""
 import pytest
 from nn_programs import same
 
 
 def language_model(torch):
-    """A GPT: causal attention over one projection, weights tied, generation by a cache of keys and values."""
+    """A GPT: causal attention with one projection, tied weights, and generation with a cache of keys and values."""
     nn, F = torch.nn, torch.nn.functional
 
     class CausalSelfAttention(nn.Module):
@@ -97,7 +97,7 @@ def language_model(torch):
 
 
 def translation(torch):
-    """The encoder and decoder of nn.Transformer learn to turn sequences round; padding and causal masks; greedy decoding."""
+    """The encoder and decoder of nn.Transformer learn to reverse sequences, with padding and causal masks and greedy decoding."""
     nn = torch.nn
     PAD, BOS, EOS = 0, 1, 2
 
@@ -158,7 +158,7 @@ def translation(torch):
 
 
 def masked_model(torch):
-    """A BERT: learned positions and segments, an encoder with padding, words that are masked and guessed."""
+    """A BERT: learned positions and segments, an encoder with padding, and prediction of masked words."""
     nn, F = torch.nn, torch.nn.functional
     PAD, MASK, FIRST, words = 0, 1, 2, 30
 
@@ -200,7 +200,7 @@ def masked_model(torch):
 
 
 def llama(torch):
-    """Grouped heads with rotary positions, RMSNorm and gated networks."""
+    """A decoder with grouped-query attention, rotary positions, RMSNorm and gated feed-forward networks."""
     nn, F = torch.nn, torch.nn.functional
 
     def rotate(x, start=0):

@@ -1,4 +1,5 @@
-"""Programs that import torch, as people write them (test/programs): `python -m gradus.as_torch` prints what PyTorch prints, up to the rounding of the last digit."""
+"""Typical programs that import torch (test/programs): `python -m gradus.as_torch` prints what PyTorch prints, up to the rounding of the last
+digit."""
 import os
 import re
 import subprocess
@@ -23,7 +24,8 @@ def run(*command, **environment):
 
 
 def assert_same(got, wanted):
-    """The same text, in which numbers may differ by two units of the last digit that is printed, and by the rounding of float32 sums in another order."""
+    """Checks that two texts are equal except for their numbers, which may differ by two units in the last printed digit and by the rounding of
+    float32 sums."""
     assert NUMBER.sub("#", got) == NUMBER.sub("#", wanted)
     for ours, theirs in zip(NUMBER.findall(got), NUMBER.findall(wanted)):
         last = 10.0 ** -len(theirs.split("e")[0].split(".")[1])

@@ -1,4 +1,4 @@
-"""nn.utils.prune: masks, numbers, keys and errors are PyTorch's."""
+"""nn.utils.prune: masks, values, keys and errors are PyTorch's."""
 import pytest
 from both import part
 from nn_programs import attempt, same

@@ -1,4 +1,4 @@
-"""Sobol points: PyTorch's numbers, scrambled ones too, for all dimensions."""
+"""Sobol sequences are PyTorch's, scrambled and not, for all dimensions."""
 import gradus
 import pytest
 from nn_programs import attempt, same
@@ -52,7 +52,7 @@ def test_all_directions():
 
 
 def test_points_are_even():
-    points = SobolEngine(3, scramble=True).draw(1024, dtype=gradus.float64)  # float32 would round some up to the next cell
+    points = SobolEngine(3, scramble=True).draw(1024, dtype=gradus.float64)  # float32 would round some points up to the next cell
     assert ((points * 1024).long().sort(0).values == gradus.arange(1024)[:, None]).all() and (0 <= points).all() and (points < 1).all()
 
 

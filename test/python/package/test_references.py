@@ -1,6 +1,6 @@
-"""Nothing is left behind by a call that succeeds or fails: references, blocks of the interpreter and of the library stay flat.
+"""Calls that succeed or fail leak nothing: the numbers of references, of interpreter blocks and of library blocks do not grow.
 
-GRADUS_REFERENCE_CALLS says how often each call is repeated (1e5 for a thorough run)."""
+GRADUS_REFERENCE_CALLS sets how often each call is repeated (1e5 for a thorough run)."""
 import ctypes
 import gc
 import os
@@ -33,12 +33,12 @@ def attempt(function, positional, keywords):
 
 
 def calls_of(name, function, number):
-    """A few calls that succeed and a few that fail."""
+    """Returns a few calls that succeed and a few that fail."""
     arguments, good, bad = Arguments(number), [], []
     for _ in range(TRIED):
         call = arguments.call()
         if any(type(a) is int and a >= 2**31 for a in [*call[0], *call[1].values()]):
-            continue  # taken for a size it fills gigabytes, each time
+            continue  # as a size this number makes tensors of gigabytes
         kind = good if attempt(function, *call) else bad
         if len(kind) < KEPT:
             kind.append(call)
@@ -52,19 +52,19 @@ def repeat(call_of, times):
 
 
 def grown(function, call):
-    """How many interpreter blocks, library blocks and references to arguments CALLS calls leave behind."""
+    """Returns how many interpreter blocks, library blocks and references to arguments remain after CALLS calls."""
     repeat((function, call), 20)
     objects = [*call[0], *call[1].values(), torch.float32, torch.Tensor]
     blocks, kept = sys.getallocatedblocks(), library.grd_memory_get_stats().blocks
     references = [sys.getrefcount(o) for o in objects]
     repeat((function, call), CALLS)
     if sys.getallocatedblocks() - blocks > CALLS // 4:
-        gc.collect()  # cycles are nobody's leak
+        gc.collect()  # cycles that the collector frees are no leaks
     return max(sys.getallocatedblocks() - blocks, library.grd_memory_get_stats().blocks - kept,
                *(sys.getrefcount(o) - r for o, r in zip(objects, references)))
 
 
-# What they do is to leave something behind: hooks on a tensor, history of one that is written in place.
+# Functions whose purpose is to keep an object: hooks on a tensor, and the history of one that is written in place.
 KEEPS = {"register_hook", "register_post_accumulate_grad_hook", "retain_grad"}
 
 

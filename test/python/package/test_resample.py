@@ -1,4 +1,4 @@
-"""Images of another size beside PyTorch: values, gradients of two orders, strides and errors, for modes, sizes and factors drawn at random."""
+"""Resizing of images compared with PyTorch: values, first and second derivatives, strides and errors, for random modes, sizes and factors."""
 import random
 
 import gradus

@@ -1,4 +1,4 @@
-"""Recurrent networks and cells: values, gradients, second derivatives, initial values, dropout's numbers, texts and errors are PyTorch's."""
+"""Recurrent networks and cells: values, gradients, second derivatives, initial values, dropout's random numbers, texts and errors are PyTorch's."""
 import io
 import pickle
 import random
@@ -14,7 +14,7 @@ GATES = {"lstm": 4, "gru": 3, "rnn_tanh": 1, "rnn_relu": 1}
 
 
 def drawn(seed):
-    """A network of random sizes, as the arguments of `networks`."""
+    """Returns a random network, as the arguments of `networks`."""
     draw = random.Random(seed)
     cell, hidden, rows = draw.choice(list(GATES)), draw.choice([1, 3, 8, 17]), draw.choice([1, 2, 9, 17])
     sizes = sorted([rows, *(draw.randint(1, rows) for _ in range(draw.randint(0, 4)))], reverse=True) if draw.random() < 0.5 else None
@@ -23,7 +23,7 @@ def drawn(seed):
 
 
 def leaves_of(network, dtype):
-    """numpy arrays: the input, the states and the weights."""
+    """Returns the input, the states and the weights as numpy arrays."""
     numbers, n = numpy.random.default_rng(5), network
     directions, width, state = 2 if n["both"] else 1, GATES[n["cell"]] * n["hidden"], n["projected"] or n["hidden"]
     shapes = [(sum(n["sizes"]), n["features"])] if n["sizes"] else [(n["rows"], 4, n["features"]) if n["first"] else (4, n["rows"], n["features"])]

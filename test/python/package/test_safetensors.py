@@ -1,4 +1,4 @@
-"""Safetensors files: written and read beside the safetensors package, damaged, and mutated. What the C tests check rule by rule is not repeated."""
+"""Safetensors files: exchanged with the safetensors package, damaged, and mutated. The rules that the C tests check one by one are not repeated."""
 import json
 import os
 import random
@@ -18,14 +18,14 @@ DTYPES = ["bool", "uint8", "int8", "uint16", "int16", "uint32", "int32", "uint64
 
 
 def contents(library):
-    """Every dtype and rank, and names that have to be escaped."""
+    """Returns tensors of every dtype and rank, with names that have to be escaped."""
     tensors = {dtype: library.arange(6).reshape(2, 3).to(getattr(library, dtype)) for dtype in DTYPES}
     return {**tensors, "scalar": library.tensor(3.5), "empty": library.zeros(0, 2), 'ä"\\\n\x01😀': library.ones(1, 1, 2), "": library.ones(1)}
 
 
 @pytest.fixture
 def package():
-    """The module safetensors.torch, which needs PyTorch."""
+    """Provides the module safetensors.torch, which needs PyTorch."""
     needs_torch()
     return pytest.importorskip("safetensors.torch", reason="the package is not installed: build/venv/bin/pip install safetensors")
 
@@ -107,7 +107,7 @@ def test_tensors_that_share_memory():
 
 
 def test_a_path_that_is_no_text(tmp_path):
-    """Bytes that are not UTF-8 come back in the message of the error as well as they can."""
+    """A path that is not valid UTF-8 can be written and read, and errors about it have a text."""
     name = os.fsencode(tmp_path) + b"/\xff\xfe"
     with pytest.raises(FileNotFoundError):
         load_file(name)
@@ -149,7 +149,7 @@ def test_closing_while_another_thread_reads(tmp_path):
 
 
 def mutated(data, generator):
-    """A file with some bytes changed, removed or taken from elsewhere, mostly in its header, or with numbers of its header changed."""
+    """Returns the file with some bytes changed, removed or moved, mostly in its header, or with changed numbers in the header."""
     data = bytearray(data)
     length = struct.unpack("<Q", data[:8])[0]
     for _ in range(generator.choice([1, 1, 1, 2, 5])):
@@ -172,7 +172,7 @@ def mutated(data, generator):
                 data[8 + (place := generator.choice(digits)):9 + place] = str(generator.choice([0, 1, 7, 9, 10, 2**32, 2**63])).encode()
         if len(data) < 9:
             break
-    if generator.random() < 0.7 and len(data) > 8:  # The length is that of a header again, so that more than it is looked at.
+    if generator.random() < 0.7 and len(data) > 8:  # The length of the header is corrected, so that the file passes the first check.
         end = data.rfind(b"}") + 1
         data[:8] = struct.pack("<Q", max(end - 8, 0))
     return bytes(data)
@@ -185,7 +185,7 @@ def mutated_files():
 
 
 def test_mutated_files():
-    """Every mutated file is a SafetensorError or a file."""
+    """Every mutated file is either a SafetensorError or is read."""
     read = 0
     for data in mutated_files():
         try:
@@ -207,14 +207,14 @@ def test_mutated_files_that_are_read_are_read_by_the_package(package):
 
 
 def test_sizes_are_checked_before_memory_is_taken():
-    """A header that claims 2^40 elements, in a file that has none of them."""
+    """The header claims 2^40 elements, of which the file has none."""
     header = json.dumps({"a": {"dtype": "F32", "shape": [2**40], "data_offsets": [0, 2**42]}}).encode()
     with pytest.raises(SafetensorError, match="bytes follow the header"):
         load(struct.pack("<Q", len(header)) + header)
 
 
 def test_the_package_itself_works_on_gradus(tmp_path):
-    """In a program that runs on Gradus in PyTorch's place."""
+    """The safetensors package works in a program that runs on Gradus instead of PyTorch."""
     pytest.importorskip("safetensors", reason="the package is not installed: build/venv/bin/pip install safetensors")
     pytest.importorskip("numpy", reason="the package needs NumPy")
     (tmp_path / "program.py").write_text("""
@@ -236,7 +236,7 @@ assert load_model(other, sys.argv[1]) == (set(), []) and torch.equal(other.weigh
     subprocess.run([sys.executable, "-m", "gradus.as_torch", tmp_path / "program.py", tmp_path / "a"], check=True, env={**os.environ, "PYTHONPATH": folder})
 
 
-# UntypedStorage.from_file, by which the package reads.
+# UntypedStorage.from_file, with which the package reads files.
 
 
 def test_a_storage_over_a_file(tmp_path):

@@ -1,4 +1,4 @@
-"""Random numbers of distributions with parameters: those of PyTorch's generator bit for bit, and its state afterwards."""
+"""Random numbers of distributions with parameters are those of PyTorch's generator bit for bit, and leave it in the same state."""
 import numpy as np
 import pytest
 
@@ -32,7 +32,7 @@ def test_a_number_for_each_parameter(bounds, dtype):
     expect_same(lambda m: m._standard_gamma(made(m, values)))
     expect_same(lambda m: m.binomial(made(m, values).floor(), made(m, shares)))
     expect_same(lambda m: m.binomial(made(m, values).floor(), made(m, small)[:, :1]))
-    expect_same(lambda m: m._sample_dirichlet(made(m, values)[:, :3]))  # longer rows PyTorch sums in lanes
+    expect_same(lambda m: m._sample_dirichlet(made(m, values)[:, :3]))  # PyTorch sums longer rows in vector lanes
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64", "float16", "bfloat16"])

@@ -1,4 +1,4 @@
-"""save and load beside PyTorch's: each reads what the other writes; damaged and hostile files are errors, and run no code."""
+"""save and load compared with PyTorch: each library reads the other's files; damaged and malicious files are errors and run no code."""
 import io
 import os
 import pathlib
@@ -21,7 +21,7 @@ DTYPES = ["bool", "uint8", "int8", "uint16", "int16", "uint32", "int32", "uint64
 
 
 def contents(library):
-    """An object with everything a checkpoint may hold."""
+    """Returns an object with everything a checkpoint may contain."""
     x = library.arange(6.0).reshape(2, 3)
     return {
         "x": x, "view": x.t()[1:], "expanded": library.ones(2, 1).expand(2, 3), "parameter": library.nn.Parameter(x),
@@ -35,12 +35,12 @@ def contents(library):
 
 
 def plain(value):
-    """A value of either library in terms of Python, with everything that should survive."""
+    """Returns a value of either library as Python objects, with all properties that must survive saving."""
     name = type(value).__name__
     if name in ("Tensor", "Parameter"):
         values = None if value.device.type == "meta" else value.detach().tolist()
         return name, str(value.dtype).split(".")[-1], tuple(value.shape), value.stride(), value.storage_offset(), value.requires_grad, values
-    if name == "TypedStorage":  # What PyTorch makes of a storage in a file.
+    if name == "TypedStorage":  # PyTorch makes this class of a storage in a file
         name, value = "UntypedStorage", value._untyped_storage
     if name == "UntypedStorage":
         return name, bytes(value if isinstance(value, gradus.UntypedStorage) else value.tolist())
@@ -163,7 +163,7 @@ def test_subclasses_and_attributes():
 
 
 def _global(kind):
-    """Put a class where pickle finds it."""
+    """Decorator that adds a class to this module under its own name, where pickle finds it."""
     kind.__qualname__ = kind.__name__
     setattr(sys.modules[__name__], kind.__name__, kind)
     return kind
@@ -204,7 +204,7 @@ def test_the_other_byte_order():
         assert gradus.load(_archive(records)).tolist() == x.tolist()
 
 
-# What is refused.
+# Files that are refused.
 
 
 def _records(data):
@@ -227,12 +227,12 @@ def _replaced(data, change):
 
 
 def load_pickle(text, storages=(b"\0" * 16,)):
-    """Load an archive with this pickle and these storages."""
+    """Loads an archive with this pickle and these storages."""
     return gradus.load(_archive({"a/data.pkl": text, "a/version": b"3\n", **{f"a/data/{i}": content for i, content in enumerate(storages)}}))
 
 
 class Call:
-    """Pickles as a call of a function."""
+    """An object that is pickled as a call of a function."""
 
     def __init__(self, function, *args):
         self.function = function
@@ -326,7 +326,7 @@ def test_hostile_pickles(instructions):
 
 
 def test_the_list_cannot_be_changed_from_a_file():
-    """What a file gets hold of keeps its attributes."""
+    """A file cannot change attributes of the functions and classes that it may name."""
     before = gradus._serialization.rebuild.rebuild_tensor_v2.__defaults__, set(vars(gradus.nn.Parameter))
     for kind in (b"ctorch._utils\n_rebuild_tensor_v2\n", b"ctorch.nn.parameter\nParameter\n"):
         for state in (b"}" + text("x") + b"Ns", b"N}" + text("__defaults__") + b")s\x86"):
@@ -346,7 +346,7 @@ def test_deep_nesting_is_no_crash():
 
 
 def test_damaged_files():
-    """Cut off and changed at random: an error, or what changed bytes can still mean; run with a limit on memory, nothing else."""
+    """Files that are truncated or randomly changed raise an error or are loaded with changed values. They cannot exceed a memory limit."""
     data = saved(torch, {"x": torch.arange(6.0), "y": [torch.ones(3), {"z": 1}]}).getvalue()
     generator = random.Random(0)
     for _ in range(600):
@@ -388,7 +388,7 @@ def test_archives_that_are_refused(tmp_path):
 
 
 def test_records_that_lie_in_one_another():
-    """A small file whose directory says many times that its one large record is there."""
+    """A small file whose directory has many entries for the same large record is refused."""
     records = {"a/data.pkl": b"", **{f"a/data/{i}": b"\0" * 4096 for i in range(20)}}
     tensors = b"".join(tensor(storage=STORAGE.replace(text("0"), text(str(i))).replace(b"K\x04", b"M\x00\x04")) + b"0" * 0 for i in range(20))
     records["a/data.pkl"] = pickled(b"(" + tensors + b"t")
@@ -432,7 +432,7 @@ def test_arguments_that_are_refused(tmp_path):
             call()
 
 
-# A file is there whole, or as it was.
+# A failed save leaves the old file complete.
 
 
 def test_a_failed_save_leaves_the_old_file(tmp_path):
@@ -444,7 +444,7 @@ def test_a_failed_save_leaves_the_old_file(tmp_path):
 
 
 def test_a_killed_save_leaves_the_old_file(tmp_path):
-    """A process that ends while it writes, at several places."""
+    """A process that ends at several points of a save leaves the old file complete."""
     path = tmp_path / "a.pt"
     gradus.save(1, path)
     program = """

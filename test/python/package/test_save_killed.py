@@ -1,4 +1,4 @@
-"""Saves that are killed: afterwards the file is a whole one, the old or the new, and nothing else is in its folder. GRADUS_KILLS says how often."""
+"""Saves that are killed leave a complete file, the old or the new one, and no other file in the folder. GRADUS_KILLS sets the number of kills."""
 import os
 import random
 import signal
@@ -37,7 +37,7 @@ def number_of_tensors(path):
 
 
 def others_in(folder, name):
-    """What else is in the folder; a child of the killed process may need a moment for its last two system calls."""
+    """Returns the other files in the folder. It waits for a child of the killed process, which makes the last two system calls."""
     for _ in range(2000):
         others = [entry for entry in os.listdir(folder) if entry != name]
         if not others:
@@ -83,7 +83,7 @@ class Interrupts:
 
 
 def test_what_a_killed_save_left_is_removed(tmp_path):
-    """Where a new file cannot be without a name, its name stays behind until the next save."""
+    """On file systems without O_TMPFILE the temporary file of a killed save stays until the next save removes it."""
     left = tmp_path / ".model.0123456789abcdef.saving"
     left.write_bytes(b"part of a file")
     save_checkpoint(1, tmp_path / "model")

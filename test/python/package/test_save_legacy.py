@@ -1,4 +1,4 @@
-"""The format that PyTorch wrote before version 1.6, beside PyTorch's own reader and writer; damaged files are errors."""
+"""The file format of PyTorch before version 1.6, compared with PyTorch's reader and writer; damaged files are errors."""
 import io
 import pickle
 import random
@@ -12,7 +12,7 @@ from nn_programs import needs_torch
 from oracle import torch
 from test_save import DTYPES, plain
 
-STORED = [dtype for dtype in DTYPES if not dtype.startswith(("uint16", "uint32", "uint64", "float8"))]  # PyTorch does not read the others of its own
+STORED = [dtype for dtype in DTYPES if not dtype.startswith(("uint16", "uint32", "uint64", "float8"))]  # PyTorch cannot read the others
 
 
 def contents(t):
@@ -87,7 +87,7 @@ def test_no_checkpoints(content, kind, text):
 
 
 def test_damaged_files():
-    """Of any length, and with bytes changed: an error, or an object; never another exception, and no memory that the file does not have."""
+    """Files truncated to any length, or with changed bytes, raise a documented error or are loaded. They never take more memory than the file has."""
     whole, choose = saved(gradus, contents(gradus)).getvalue(), random.Random(0)
     for length in [*range(0, len(whole), 23), len(whole) - 1]:
         with pytest.raises((pickle.UnpicklingError, RuntimeError, EOFError)):
@@ -104,7 +104,7 @@ def test_damaged_files():
 
 def test_sizes_that_the_file_does_not_have():
     whole = saved(gradus, gradus.ones(2)).getvalue()
-    count = pickle.BININT1 + b"\x02N\x74"  # the elements of a storage, and None for its view
+    count = pickle.BININT1 + b"\x02N\x74"  # the number of elements of a storage, and None for its view
     assert whole.count(count) == 1
     with pytest.raises(RuntimeError, match="the file has not so many bytes"):
         gradus.load(io.BytesIO(whole.replace(count, pickle.BININT + struct.pack("<i", 2**30) + b"N\x74")))

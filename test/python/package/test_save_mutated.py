@@ -1,7 +1,7 @@
-"""Checkpoints that were changed at random: each is loaded or is an error of the documented classes, and takes no more memory than its file.
+"""Randomly changed checkpoints: each is loaded or raises an error of a documented class, and takes no more memory than its file.
 
-Changed are bytes anywhere, the fields of the archive's directory, the instructions of the pickle, and which storage a record is. GRADUS_MUTATIONS
-says how many files, e.g. 30000; a failure prints the seed that makes its file again: GRADUS_MUTATION_SEED=n runs that one alone.
+The changes are to arbitrary bytes, the fields of the archive's directory, the instructions of the pickle, and the assignment of storages to records.
+GRADUS_MUTATIONS sets the number of files, e.g. 30000. A failure prints the seed of its file: GRADUS_MUTATION_SEED=n runs that file alone.
 """
 import io
 import os
@@ -18,7 +18,7 @@ import pytest
 
 import gradus
 
-DOCUMENTED = (RuntimeError, pickle.UnpicklingError, EOFError)  # And those that no content of a file may raise: OSError, MemoryError.
+DOCUMENTED = (RuntimeError, pickle.UnpicklingError, EOFError)  # No content of a file may raise OSError or MemoryError.
 NUMBERS = [0, 1, 2, 3, 7, 8, 46, 64, 100, 255, 0x7FFF, 0xFFFE, 0xFFFF, 0x7FFFFFFF, 0xFFFFFFFE, 0xFFFFFFFF]
 EDGES = [b"\x00", b"\x01", b"\x7f", b"\x80", b"\xff", b"\xff\xff\xff\xff", b"\xff\xff\xff\x7f", b"\x00\x00\x00\x80"]
 
@@ -53,7 +53,7 @@ def archive_of(records, compression=zipfile.ZIP_STORED):
     return file.getvalue()
 
 
-# Ways to change a file: each takes the generator and an original, and gives other bytes.
+# Ways to change a file: each function takes the generator and an original, and returns the changed bytes.
 
 
 def change_bytes(generator, data):
@@ -74,7 +74,7 @@ def splice(generator, data):
 
 
 def change_directory(generator, data):
-    """A field of the end record, of an entry of the directory, or of a local header."""
+    """Changes a field of the end record, of a directory entry, or of a local header."""
     data = bytearray(data)
     for _ in range(generator.choice([1, 1, 2])):
         signature, fields = generator.choice([(b"PK\x05\x06", [(4, 2), (6, 2), (8, 2), (10, 2), (12, 4), (16, 4), (20, 2)]),
@@ -91,7 +91,7 @@ def change_directory(generator, data):
 
 
 def change_large_directory(generator, data):
-    """The same with the fields that files above 4 GiB have."""
+    """Adds the ZIP64 records that files above 4 GiB have, with changed fields."""
     start, = struct.unpack_from("<I", data, len(data) - 6)
     count, = struct.unpack_from("<H", data, len(data) - 12)
     number = generator.choice([0, 1, start, len(data), 2**31, 2**32, 2**62, 2**63, 2**64 - 1])
@@ -104,7 +104,7 @@ def change_large_directory(generator, data):
 
 
 def change_pickle(generator, data):
-    """Instructions of the pickle changed, removed, repeated, moved, or given other arguments; the archive around it is whole."""
+    """Changes, removes, repeats or moves instructions of the pickle, or changes their arguments; the archive stays valid."""
     records = records_of(data)
     name = next(name for name in records if name.endswith("data.pkl"))
     content = records[name]
@@ -134,7 +134,7 @@ def change_pickle(generator, data):
 
 
 def change_records(generator, data):
-    """Records exchanged, lengthened, shortened, removed, compressed or added."""
+    """Exchanges, lengthens, shortens, removes, compresses or adds records."""
     records = records_of(data)
     names = list(records)
     kind, one, other = generator.randrange(6), generator.choice(names), generator.choice(names)
@@ -168,7 +168,7 @@ def mutated(seed, files):
         try:
             data = generator.choice(CHANGES)(generator, data)
         except (zipfile.BadZipFile, ValueError, IndexError, struct.error, EOFError, OverflowError, StopIteration, NotImplementedError, OSError, zipfile.zlib.error):
-            break  # The one before it has left nothing that this one could read.
+            break  # The previous change left nothing that this one could read.
         if not data:
             break
     return data, generator.random() < 0.2
@@ -206,7 +206,7 @@ def test_mutated_checkpoints(tmp_path):
 
 
 def pickle_of(*instructions):
-    """An archive whose pickle has these instructions, and a storage of two complex numbers."""
+    """Returns an archive whose pickle has these instructions, and a storage of two complex numbers."""
     return archive_of({"a/data.pkl": b"\x80\x02" + b"".join(instructions) + b".", "a/version": b"3\n", "a/data/0": bytes(16)})
 
 
@@ -214,7 +214,7 @@ def text(value):
     return b"X" + len(value).to_bytes(4, "little") + value.encode()
 
 
-BOMB = 2000  # Times a text of a million letters.
+BOMB = 2000  # the number of copies of a string of a million letters
 
 
 @pytest.mark.parametrize("instructions", [
@@ -228,7 +228,8 @@ def test_a_pickle_that_copies_without_end(instructions):
 
 
 def test_a_conjugated_tensor_of_more_elements_than_memory():
-    """PyTorch keeps conjugation beside the tensor; carrying it out may not take more than the storage has."""
+    """PyTorch's files store conjugation as a flag of the tensor. Resolving it for a large expanded tensor may not take more memory than the storage
+    has."""
     storage = b"(" + text("storage") + b"ctorch\nComplexFloatStorage\n" + text("0") + text("cpu") + b"K\x02tQ"
     huge = b"\x8a\x06" + (2**40).to_bytes(6, "little")
     tensor = b"ctorch._utils\n_rebuild_tensor_v2\n(" + storage + b"K\x01" + huge + b"\x85K\x00\x85\x89}}" + text("conj") + b"\x88stR"
@@ -239,7 +240,7 @@ def test_a_conjugated_tensor_of_more_elements_than_memory():
 @pytest.mark.parametrize(("field", "at"), [("an entry's header", 42), ("the directory", None)])
 @pytest.mark.parametrize("mapped", [False, True])
 def test_an_offset_outside_of_the_file(tmp_path, field, at, mapped):
-    """It is a damaged file, and not what the system says of a seek to there."""
+    """An offset out of range raises the error for a damaged file, not that of a failed seek."""
     data = bytearray(saved([gradus.ones(3)]))
     place = data.rindex(b"PK\x05\x06") + 16 if at is None else data.rindex(b"PK\x01\x02") + at
     path = tmp_path / "a.pt"
@@ -253,7 +254,7 @@ def test_an_offset_outside_of_the_file(tmp_path, field, at, mapped):
 
 
 def test_every_length_of_a_file(tmp_path):
-    """Cut off at any byte, beginning or end."""
+    """Files truncated at any byte, at the beginning or at the end."""
     data, path = saved([gradus.ones(3)]), tmp_path / "a.pt"
     for length in range(len(data)):
         path.write_bytes(data[:length])

@@ -1,4 +1,4 @@
-"""Whole modules and classes of a program's own: saved, refused by default, and loaded by a caller who says so; and where tensors go."""
+"""Complete modules and classes of a program: saved, refused by default, and loaded if the caller allows it; and map_location."""
 import io
 import os
 import pickle
@@ -16,7 +16,7 @@ ran = []
 
 
 class Own:
-    """A class of a program, with tensors in it."""
+    """A class of a program that holds a tensor."""
 
     def __init__(self, tensor):
         self.tensor = tensor
@@ -149,7 +149,7 @@ def test_the_words_of_the_refusal_are_those_of_pytorch():
 
 
 def test_safe_globals_know_both_names():
-    """A class of Gradus that is allowed is also the one that files of PyTorch name."""
+    """Allowing a class of Gradus also allows the class of PyTorch that files name."""
     with serialization.safe_globals([nn.Linear, set, gradus.nn.modules.linear.Identity]):
         for library in (gradus, torch):
             assert type(gradus.load(saved(library.nn.Linear(1, 1), library))) is nn.Linear
@@ -165,7 +165,7 @@ def test_a_name_that_is_not_here():
 
 
 def _renamed(file, before, after):
-    """An archive whose pickle names something else."""
+    """Returns the archive with another name in its pickle."""
     result = io.BytesIO()
     with zipfile.ZipFile(file) as archive, zipfile.ZipFile(result, "w") as written:
         for name in archive.namelist():
@@ -247,7 +247,7 @@ def test_a_safetensors_file(tmp_path):
 
 
 def test_files_of_a_program_that_runs_as_torch(tmp_path):
-    """What is saved there is loaded here, and the other way round."""
+    """Modules saved by gradus can be loaded by a program under as_torch, and vice versa."""
     program = "import sys, torch\nm = torch.load(sys.argv[1], weights_only=False)\ntorch.save(m, sys.argv[2])\nassert type(m) is torch.nn.Linear\n"
     (tmp_path / "program.py").write_text(program)
     module = nn.Linear(2, 3)

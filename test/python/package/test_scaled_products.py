@@ -1,4 +1,4 @@
-"""Products of float8 matrices with scales, beside PyTorch's."""
+"""Products of float8 matrices with scales, compared with PyTorch."""
 import pytest
 
 import gradus
@@ -11,14 +11,14 @@ KINDS = ("float8_e4m3fn", "float8_e5m2")
 
 @pytest.fixture(autouse=True)
 def without_onednn():
-    """Where a CPU has tiles for float8, PyTorch gives these products to oneDNN, which takes fewer dtypes."""
+    """Disables oneDNN, to which PyTorch gives these products on CPUs with float8 tiles, and which takes fewer dtypes."""
     needs_torch()
     with torch.backends.mkldnn.flags(enabled=False):
         yield
 
 
 def floats(t, sizes, step=1):
-    """Numbers from -2 to 2 that differ between neighbours, quarters of which are numbers of both float8 types."""
+    """Returns numbers from -2 to 2 whose neighbours differ; they are multiples of 1/4, which both float8 dtypes represent."""
     n = 1
     for size in sizes:
         n *= size
@@ -30,7 +30,7 @@ def matrices(t, a=KINDS[0], b=KINDS[0]):
 
 
 def attempt(call):
-    """What comes of a call: dtype and values, or the error."""
+    """Returns dtype and values of a call's result, or its error."""
     try:
         result = call()
     except (ValueError, RuntimeError, IndexError) as error:

@@ -1,4 +1,5 @@
-"""Copies of a tensor with a view overwritten: values, gradients of both orders and errors are PyTorch's."""
+"""select_scatter, slice_scatter and others, which copy a tensor and overwrite a view of the copy: values, first and second derivatives and errors
+are PyTorch's."""
 import pytest
 
 import gradus
@@ -25,7 +26,7 @@ def gradients(module, name, whole, part, args):
     made = getattr(module, name)(x, y, *args)
     first = module.autograd.grad((made * made * made).sum(), (x, y), create_graph=True)
     second = module.autograd.grad(sum((g * g).sum() for g in first), (x, y), allow_unused=True)
-    of_self = [] if name == "as_strided_scatter" else [first[0].detach(), *second]  # PyTorch gives it those of src; the matrix compares with differences
+    of_self = [] if name == "as_strided_scatter" else [first[0].detach(), *second]  # PyTorch gives self the gradients of src
     return [made.detach(), first[1].detach(), *of_self, type(made.grad_fn).__name__, made.stride()]
 
 
@@ -69,7 +70,7 @@ def test_as_strided_scatter_of_a_part_counts_from_the_storage():
 
 
 def test_gradients_of_views_are_scatters():
-    """The formula, which create_graph takes, and what accelerates it."""
+    """The formula, which is used with create_graph, and the accelerated gradient agree."""
     def program(module, view):
         x = numbers(module, (4, 5), 1, requires_grad=True)
         part = view(module, x)

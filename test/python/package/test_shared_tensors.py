@@ -1,5 +1,5 @@
-"""Tensors that several threads use at once, in every way there is, in random order: nothing crashes, and no error comes up but those of a program
-that writes what another thread needs. GRADUS_TEST_SECONDS is how long that goes on."""
+"""Several threads use the same tensors in every possible way in random order: nothing crashes, and the only errors are those of a program that
+writes what another thread needs. GRADUS_TEST_SECONDS sets the duration."""
 import os
 import random
 import subprocess
@@ -16,7 +16,7 @@ THREADS = 8
 KNOWN = ("modified by an inplace operation", "through the graph a second time", "does not require grad", "leaf Variable that requires grad",
          "doesn't require gradient", "has requires_grad=False", "leaf variables", "must match the size", "invalid gradient", "shape",
          "no grad accumulator", "size", "cannot be broadcast")
-SMALL, LARGE = (5,), (200, 300)  # the second is worth letting other threads run Python
+SMALL, LARGE = (5,), (200, 300)  # for tensors of the second size operators release the GIL
 
 
 class Shared:
@@ -31,7 +31,7 @@ class Shared:
 
 
 def set_data(shared, i):
-    """The memory changes, its sizes too, while others read it."""
+    """Replaces the memory of a tensor, sometimes with other sizes, while other threads read it."""
     shared.leaves[i].data = torch.ones((3, 2) if random.random() < 0.2 else shared.leaves[i].shape)
     shared.leaves[i].data = torch.ones(SMALL if i == 0 else LARGE)
 
@@ -117,7 +117,7 @@ def hook_graph(shared, i):
 
 
 def change_in_hook(shared, i):
-    """A hook changes the memory of a leaf of the pass that runs it."""
+    """A hook replaces the memory of a leaf during the backward pass that runs the hook."""
     y = shared.leaves[i] * 2
     y.register_hook(lambda grad: set_data(shared, i))
     y.sum().backward()
@@ -188,7 +188,7 @@ def test_one_change_beside_passes(change):
 
 @pytest.mark.forks
 def test_a_child_process_does_not_wait_for_work_of_its_parent():
-    """Threads of the parent that were in the middle of something do not exist in the child."""
+    """Threads of the parent that were in the middle of a call at the fork do not exist in the child, which must work all the same."""
     program = """
 import os, threading
 import gradus as torch

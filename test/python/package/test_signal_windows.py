@@ -1,4 +1,4 @@
-"""Window functions beside PyTorch's: values, dtypes, errors."""
+"""Window functions compared with PyTorch: values, dtypes, errors."""
 import gradus
 import pytest
 from oracle import torch
@@ -9,7 +9,7 @@ LENGTHS = (0, 1, 2, 5, 100, 257)
 
 
 def both(name, *args, **options):
-    """What the two libraries return, or the class and the text of the errors."""
+    """Returns the results of both libraries, or the classes and texts of the errors."""
     results = []
     for module in (gradus, torch):
         owner = module if name in OLD else module.signal.windows
@@ -74,7 +74,7 @@ def test_errors_of_parameters(name, options):
 
 @pytest.mark.parametrize("name", OLD + NEW)
 def test_factories(name):
-    """A window is a leaf that may require a gradient, is made of the default dtype, and on the device that is named."""
+    """A window is a leaf, which may require a gradient; it has the default dtype and the device that is given."""
     owner, words = (gradus, {}) if name in OLD else (gradus.signal.windows, {"a": [0.5, 0.5]} if name == "general_cosine" else {})
     function = getattr(owner, name)
     window = function(5, requires_grad=True, **words)

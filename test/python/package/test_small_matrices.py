@@ -1,4 +1,5 @@
-"""Many small real matrices, which kernels compute at once: every side, both ways to lie in memory, batches that do not fill the lanes, and one matrix beside the batch."""
+"""Many small real matrices, which kernels compute at once: every side, both ways to lie in memory, batches that do not fill the lanes, and one
+matrix beside the batch."""
 import numpy as np
 import pytest
 
@@ -33,7 +34,7 @@ def test_decompositions(n, dtype, by_rows):
         positive = x @ x.mT + gradus.eye(n, dtype=dtype)
         positive = positive if by_rows else positive.mT.contiguous().mT
         for upper in (False, True):
-            # the triangle that is not named is not read
+            # The other triangle is not read.
             half = positive.triu() if upper else positive.tril()
             half = half if by_rows else half.mT.contiguous().mT
             factor = gradus.linalg.cholesky(half, upper=upper)
@@ -52,7 +53,7 @@ def test_triangles_have_the_bits_of_one_alone(n, dtype):
                 solved = gradus.linalg.solve_triangular(triangles, right, upper=upper, unitriangular=unit)
                 for i in range(17):
                     assert (solved[i] == gradus.linalg.solve_triangular(triangles[i], right[i], upper=upper, unitriangular=unit)).all()
-        one = gradus.linalg.solve_triangular(triangles[:1], right, upper=True)  # a triangle that serves the whole batch
+        one = gradus.linalg.solve_triangular(triangles[:1], right, upper=True)  # one triangular matrix for the complete batch
         assert (one == gradus.linalg.solve_triangular(triangles[:1].expand(17, n, n), right, upper=True)).all()
 
 
@@ -67,7 +68,7 @@ def test_solutions_and_determinants_have_the_bits_of_one_alone(n, dtype, by_rows
     for k in (0, 1, 3, 16, 17):
         right = gradus.tensor(np.random.default_rng(k).normal(size=(19, n, k)), dtype=dtype)
         solved, info = gradus.linalg.solve_ex(x, right)
-        shared = gradus.linalg.solve(x, right[0])  # right sides that serve the whole batch
+        shared = gradus.linalg.solve(x, right[0])  # right-hand sides shared by the complete batch
         recorded = gradus.linalg.solve(x.clone().requires_grad_(), right)
         assert (info == 0).all() and (recorded == solved).all()
         for i in range(19):
@@ -80,11 +81,11 @@ def test_solutions_and_determinants_have_the_bits_of_one_alone(n, dtype, by_rows
 @pytest.mark.parametrize("dtype", [gradus.float32, gradus.float64])
 @pytest.mark.parametrize("n", [2, 3, 5, 8, 16])
 def test_pivots_are_those_of_one_alone(n, dtype):
-    """Equal elements, zeros, infinities and NaN: which row is exchanged, in which lane it may be."""
+    """Equal elements, zeros, infinities and NaN, which decide about pivots, in any lane."""
     values = np.array([0.0, -0.0, 1.0, -1.0, 2.0, np.inf, -np.inf, np.nan])
     drawn = np.random.default_rng(n).integers(0, 8, size=(200, n, n))
-    drawn[:150] %= 5  # finite
-    drawn[7, :, 1] = 0  # singular
+    drawn[:150] %= 5  # these matrices are finite
+    drawn[7, :, 1] = 0  # this matrix is singular
     x = gradus.tensor(values[drawn], dtype=dtype)
     LU, pivots, info = gradus.linalg.lu_factor_ex(x)
     determinants = gradus.linalg.det(x)
@@ -170,7 +171,7 @@ def test_least_squares_of_full_rank_and_of_less():
             made = gradus.linalg.lstsq(gradus.tensor(given.tolist(), dtype=gradus.float64), gradus.tensor(b.tolist(), dtype=gradus.float64))
             assert np.abs(np.asarray(made.solution.tolist()) - np.linalg.pinv(given) @ b).max() < 1e-9
             assert (np.asarray(made.rank.tolist()) == np.linalg.matrix_rank(given)).all() and made.singular_values.shape == (0,)
-        # a tolerance that counts the least singular values as 0
+        # The tolerance is such that the smallest singular values count as 0.
         values = np.linalg.svd(a, compute_uv=False)
         rcond = float((values[..., -1] / values[..., 0]).max()) * 1.01
         made = gradus.linalg.lstsq(gradus.tensor(a.tolist(), dtype=gradus.float64), gradus.tensor(b.tolist(), dtype=gradus.float64), rcond=rcond)
@@ -206,9 +207,9 @@ def test_qr(shape, dtype, by_rows):
     limit = 1e-5 if dtype == gradus.float32 else 1e-13
     for batch in (4, 21):
         x = np.random.default_rng(m + n).normal(size=(batch, m, n))
-        x[1:2] = 0  # of zeros
-        x[2:3] *= np.logspace(-30, 30, n) if n > 1 else 1e-30  # columns whose squares overflow and vanish in float32
-        x[3:4] = np.eye(m, n)  # with nothing to reflect
+        x[1:2] = 0  # a zero matrix
+        x[2:3] *= np.logspace(-30, 30, n) if n > 1 else 1e-30  # the squares of some columns overflow or underflow in float32
+        x[3:4] = np.eye(m, n)  # a triangular matrix: no column needs a reflection
         a = gradus.tensor(x.tolist(), dtype=dtype).reshape(batch, m, n)
         a = a if by_rows else a.mT.contiguous().mT
         for mode in ("reduced", "complete", "r"):
@@ -222,6 +223,6 @@ def test_qr(shape, dtype, by_rows):
             sizes = a.abs().amax(-2, keepdim=True) if m > 0 else a.sum(-2, keepdim=True)
             error = (Q @ R - a).abs()
             assert (error <= 4 * limit * sizes + 1e-44).all()
-            for i in (0, 3):  # the signs of one matrix alone
+            for i in (0, 3):  # the signs are those of a matrix computed alone
                 alone = gradus.linalg.qr(a[i], mode)
                 assert (R[i] - alone.R).abs().sum() <= limit * (1 + alone.R.abs().sum())

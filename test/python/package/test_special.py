@@ -1,4 +1,4 @@
-"""Special functions beside PyTorch: dense samples, special values, promotion, gradients, errors."""
+"""Special functions compared with PyTorch: dense samples, special values, promotion, gradients, errors."""
 import math
 
 import numpy as np
@@ -8,8 +8,8 @@ import gradus
 from oracle import torch
 
 inf, nan = math.inf, math.nan
-# Of each function of one number: where it is sampled, and how far float64 may be from PyTorch's, relative to the larger of the value and 1 (or the value alone: 0). PyTorch's Bessel
-# functions J and Y err by 1e-7 beyond 5, its Ai by that much below -2; test_matrix compares J and Y with libm's.
+# Of each function of one number: where it is sampled, and how far float64 may be from PyTorch's, relative to the larger of the value and 1 (or the
+# value alone: 0). PyTorch's Bessel functions J and Y err by 1e-7 beyond 5, its Ai by that much below -2; test_matrix compares J and Y with libm's.
 UNARY = {
     "airy_ai": (-30, 20, 1e-5, 1), "bessel_j0": (-60, 60, 1e-6, 1), "bessel_j1": (-60, 60, 1e-6, 1), "bessel_y0": (0, 60, 1e-6, 1), "bessel_y1": (0, 60, 1e-6, 1),
     "modified_bessel_i0": (-60, 60, 1e-14, 0), "modified_bessel_i1": (-60, 60, 1e-14, 0), "modified_bessel_k0": (0, 60, 1e-14, 0), "modified_bessel_k1": (0, 60, 1e-14, 0),
@@ -19,7 +19,7 @@ UNARY = {
     "ndtri": (0, 1, 2e-14, 1), "psi": (0.1, 30, 1e-12, 1), "sinc": (-30, 30, 1e-14, 1),
 }
 SPECIAL = [0.0, -0.0, inf, -inf, nan, 1.0, -1.0, 0.5, -0.5, 8.0, -8.0, 1e-300, 1e300]
-# Where PyTorch has NaN for want of a limit, or a sum or product of two infinities: {name: numbers}.
+# Arguments for which PyTorch returns NaN, because it lacks a limit or adds or multiplies two infinities: {name: arguments}.
 OTHERWISE = {"airy_ai": {inf, 1e300, -1e300}, "bessel_j0": {1e300}, "bessel_j1": {1e300}, "bessel_y0": {1e300}, "bessel_y1": {1e300, 1e-300}, "modified_bessel_i0": {inf, -inf},
              "modified_bessel_i1": {inf, -inf, -0.0}, "modified_bessel_k1": {1e-300}, "spherical_bessel_j0": {1e300}, "i0": {inf, -inf}, "i1": {inf, -inf, -0.0}, "i1e": {-0.0}, "erfcx": {1e300}, "sinc": {1e300, 1.0, -1.0, 8.0, -8.0}}
 
@@ -47,7 +47,7 @@ def test_float32_is_rounded_once(name):
     ours = of(gradus, name)(gradus.tensor(x))
     wide = of(gradus, name)(gradus.tensor(x.astype(np.float64))).numpy()
     assert ours.dtype == gradus.float32
-    limit = 2 if name in ("expit", "entr", "spherical_bessel_j0") else 0.5000001  # those compute in float
+    limit = 2 if name in ("expit", "entr", "spherical_bessel_j0") else 0.5000001  # those compute in float32
     assert np.all(np.abs(ours.numpy() - wide) <= limit * np.spacing(np.abs(wide).astype(np.float32)).astype(np.float64))
 
 
@@ -172,7 +172,7 @@ def test_airy_beyond_pytorch():
 
 
 def both(call):
-    """The results of a call in Gradus and in PyTorch, as lists of (dtype, values)."""
+    """Returns the results of a call in Gradus and in PyTorch, as lists of (dtype, values)."""
     def listed(result):
         return [(str(t.dtype).split(".")[1], t.tolist()) for t in (result if isinstance(result, tuple) else (result,))]
     return listed(call(gradus)), listed(call(torch))
@@ -194,7 +194,7 @@ HALF = [0.0, -0.0, 1.0, -1.0, 2.0, 65504.0, 2.0**-14, -(2.0**-14), 2.0**-24, -(2
     lambda m: m.tensor([[3.0, nan], [1.0, 2.0]]).nanmedian(0)])
 def test_exact(call):
     ours, theirs = both(call)
-    assert repr(ours) == repr(theirs)  # the signs of zeros, too
+    assert repr(ours) == repr(theirs)  # compares the signs of zeros, too
 
 
 def test_names():

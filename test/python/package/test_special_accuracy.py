@@ -1,5 +1,5 @@
-"""float64 special functions beside mpmath's: test_accuracy takes them for the reference of float32. A bound counts units in the last place of the value, or of
-a larger number: around their zeros functions err by that much of the terms that cancel."""
+"""float64 special functions compared with mpmath, since test_accuracy uses them as the reference for float32. A bound is in ulps of the value, or of
+a larger number: near zeros of a function the error is relative to the terms that cancel."""
 import math
 
 import numpy as np
@@ -14,7 +14,7 @@ def bessel(function, order, scale=lambda x: 1):
     return lambda x: function(order, x) * scale(x)
 
 
-# name -> (function, [(from, to, units in the last place, of at least this number)])
+# For each name: (function, [(from, to, bound in ulps, smallest magnitude whose ulp is used)]).
 SPECIAL = {
     "airy_ai": (mpmath.airyai, [(-30, -5, 16, 1), (-5, 0, 4, 1), (0, 2, 8, 0), (2, 20, 8, 0), (20, 100, 8, 0)]),
     "bessel_j0": (bessel(mpmath.besselj, 0), [(-5, 5, 4, 1), (5, 60, 2, 1), (60, 1e4, 2, 1)]),
@@ -59,7 +59,7 @@ def test_special_function(name):
                 assert abs(ours - wanted) <= units * np.spacing(max(abs(float(wanted)), floor)), f"{name}({number!r}) = {ours!r}, not {wanted}"
 
 
-# Polynomials of these degrees, and where they are sampled: float32 computes in float64, so its results are as good as rounded once.
+# Polynomials and the interval in which they are sampled. float32 is computed in float64, so its results are correctly rounded except near ties.
 POLYNOMIALS = {
     "hermite_polynomial_h": (mpmath.hermite, -5, 9), "hermite_polynomial_he": (lambda n, x: mpmath.hermite(n, x / mpmath.sqrt(2)) * mpmath.mpf(2) ** (-mpmath.mpf(n) / 2), -5, 9),
     "laguerre_polynomial_l": (lambda n, x: mpmath.laguerre(n, 0, x), -5, 9), "legendre_polynomial_p": (mpmath.legendre, -1, 1),

@@ -1,4 +1,5 @@
-"""Gradients beside PyTorch's where formulas are most often wrong: NaN, infinities, ties, kinks, negative bases, views, functions without a gradient."""
+"""Gradients compared with PyTorch at points where formulas are often wrong: NaN, infinities, ties, kinks, negative bases, views, functions without
+gradient."""
 import math
 
 import pytest
@@ -35,7 +36,7 @@ BINARY = "add sub mul div pow maximum minimum fmax fmin hypot fmod remainder cop
 LOSSES = "mse_loss l1_loss smooth_l1_loss huber_loss poisson_nll_loss hinge_embedding_loss".split()
 VECTORS = [[1.0, nan], [nan, nan], [0.0, 0.0], [0.0, 2.0, 0.0], [inf, 1.0], [-inf, inf], [2.0, 2.0, 1.0], [nan, 0.0, 3.0], [inf, nan], [3.0], [0.0, 0.0, 2.0], [2.0, nan, 3.0],
            [2.0, inf, 3.0]]
-# Along all of a vector. Without prod and cumprod: docs/differences.md.
+# Reductions of a vector. prod and cumprod are left out: see docs/differences.md.
 REDUCTIONS = {
     **{name: lambda module, x, name=name: getattr(module, name)(x) for name in ("sum", "mean", "var", "std", "nansum")},
     **{name: lambda module, x, name=name: getattr(module, name)(x, 0) for name in ("cumsum", "logsumexp")},
@@ -55,7 +56,7 @@ def gradients(module, function, *values, dtype="float64"):
     if not y.requires_grad:
         return []
     (y.real.sum() + 2 * y.imag.sum() if y.is_complex() else y.sum()).backward()
-    return [(module.zeros_like(x) if x.grad is None else x.grad + 0).tolist() for x in leaves]  # some of PyTorch's zeros have no memory
+    return [(module.zeros_like(x) if x.grad is None else x.grad + 0).tolist() for x in leaves]  # some zeros of PyTorch have no memory (ZeroTensor)
 
 
 def flat(values):
@@ -64,7 +65,7 @@ def flat(values):
 
 
 def close(a, b):
-    return a == b or (a != a and b != b) or abs(a - b) <= max(1e-15, 1e-7 * max(abs(a), abs(b)))  # PyTorch's hardsigmoid has a constant in float32
+    return a == b or (a != a and b != b) or abs(a - b) <= max(1e-15, 1e-7 * max(abs(a), abs(b)))  # PyTorch's hardsigmoid has a float32 constant
 
 
 def compare(function, *values, dtype="float64"):
@@ -74,7 +75,8 @@ def compare(function, *values, dtype="float64"):
 
 
 def compare_elements(function, *values, dtype="float64"):
-    """With what PyTorch gives for all elements at once or for each alone: its vectorised loops and the others take NaN differently."""
+    """Compares with PyTorch's results for all elements at once or for each element alone, because its vectorized and scalar loops treat NaN
+    differently."""
     ours, together = (gradients(module, function, *values, dtype=dtype) for module in (gradus, torch))
     apart = [gradients(torch, function, *([one] for one in element), dtype=dtype) for element in zip(*values)]
     for leaf, mine in enumerate(ours):
@@ -124,7 +126,7 @@ def test_complex(name):
 
 
 def test_what_is_better_than_in_pytorch():
-    """docs/differences.md names these."""
+    """These differences are listed in docs/differences.md."""
     assert math.isnan(gradients(gradus, lambda module, x: module.acosh(x), [-2.0])[0][0])
     assert gradients(gradus, lambda module, x: module.acosh(x), [complex(0, -0.0)], dtype="complex128") == [[2 - 1j]]
     assert gradients(gradus, lambda module, x: module.polygamma(1, x), [inf]) == [[0.0]]
@@ -136,7 +138,7 @@ def test_what_is_better_than_in_pytorch():
 
 def test_atan2_at_the_origin():
     compare(lambda module, x, y: module.atan2(x, y), [0.0, -0.0, 0.0, 1.0, -2.0, 3.0], [0.0, 0.0, -0.0, 0.0, 3.0, -1.0])
-    assert gradients(gradus, lambda module, x, y: module.atan2(x, y), [1e-200], [0.0]) == [[0.0], [-1e200]]  # PyTorch: 0, the square is too small
+    assert gradients(gradus, lambda module, x, y: module.atan2(x, y), [1e-200], [0.0]) == [[0.0], [-1e200]]  # PyTorch: 0, the square underflows
     compare(lambda module, x: module.angle(x), [0j, 1j, -1 + 0j], dtype="complex128")
 
 
@@ -217,7 +219,7 @@ def test_a_function_that_writes_a_view(asked):
 
 @pytest.mark.parametrize("sizes, dim", [([(0,), (2, 3)], 0), ([(2, 3), (0,), (2, 1)], -1), ([(0,), (0,)], 0), ([(0, 3), (2, 3), (0,)], 0), ([(3, 0), (0,), (3, 2)], 1)])
 def test_cat_beside_vectors_of_nothing(sizes, dim):
-    """What cat leaves out has a gradient, too, of no elements."""
+    """A tensor that cat ignores because it is empty has an empty gradient."""
     both = []
     for module in (gradus, torch):
         tensors = [module.ones(size, requires_grad=True) for size in sizes]

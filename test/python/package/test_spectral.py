@@ -1,4 +1,4 @@
-"""Eigenvalues and singular values beside PyTorch: residuals, strides, first and second derivatives, errors."""
+"""Eigenvalues and singular values compared with PyTorch: residuals, strides, first and second derivatives, errors."""
 import os
 import subprocess
 import sys
@@ -104,7 +104,7 @@ def with_values(pick, values):
 
 
 def hard_matrices(n, count=70):
-    """Batches that the kernels in lanes take, of which each matrix converges in its own time."""
+    """Returns batches for the kernels that compute several matrices in vector lanes; the matrices of a batch need different numbers of steps."""
     pick = np.random.default_rng(n)
     grades, eye = 10.0 ** -np.arange(n), np.eye(n)
     bits = pick.integers(0, 2, size=(2, count, n, 1))
@@ -123,7 +123,7 @@ def norms(x):
 
 
 def with_phases(matrices, dtype):
-    """Of complex dtypes every other matrix is multiplied by phases, and one of seven is imaginary."""
+    """For complex dtypes, multiplies every second matrix by phases and makes every seventh imaginary."""
     if not dtype.startswith("complex"):
         return matrices.astype(dtype)
     made = matrices * np.exp(1j * np.random.default_rng(12).uniform(0, 7, size=matrices.shape) * (np.arange(len(matrices)) % 2)[:, None, None])

@@ -1,4 +1,4 @@
-"""What stands in for parts of PyTorch that Gradus has not: jit, compile, onnx, hub, futures, profiler, the switches of the process and of backends."""
+"""Stand-ins for parts of PyTorch that Gradus does not have: jit, compile, onnx, hub, futures, profiler, settings of the process and of backends."""
 import subprocess
 import sys
 import threading

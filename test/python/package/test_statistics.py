@@ -1,11 +1,11 @@
-"""Statistics, splits, small products, special functions and gradus.linalg, beside PyTorch's: values, gradients and refusals."""
+"""Statistics, splits, small products, special functions and gradus.linalg compared with PyTorch: values, gradients and errors."""
 import pytest
 from beside_torch import check
 
 X = "x=torch.linspace(-1,2,24,dtype=torch.float64).sin().reshape(2,3,4).requires_grad_()"
 M = "x=torch.linspace(-1,2,12,dtype=torch.float64).sin().reshape(3,4).requires_grad_()"
 
-# Each becomes y, which is shown with the gradient of x for the sum of squares of y.
+# Each expression becomes y. The test compares y and the gradient of the sum of y squared by x.
 OF_X = """
 torch.quantile(x,0.3)
 torch.quantile(x,tensor([0.1,0.5,1.],dtype=torch.float64),dim=1,keepdim=True)

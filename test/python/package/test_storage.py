@@ -1,4 +1,4 @@
-"""Storages: TypedStorage and UntypedStorage as PyTorch's, other sizes, other memory for a tensor, files in memory."""
+"""TypedStorage and UntypedStorage compared with PyTorch: resizing, replacing a tensor's memory, files mapped into memory."""
 import copy
 import gc
 import os
@@ -49,7 +49,7 @@ def test_set_is_seen_by_what_was_saved():
     z = y.exp()
     with pytest.raises(RuntimeError, match="derivative for 'set_' is not implemented"):
         z.set_(gradus.ones(3))
-    z.detach().set_(gradus.ones(3))  # a tensor of its own
+    z.detach().set_(gradus.ones(3))  # set_ changes the alias, not z
     with gradus.no_grad():
         y2 = x.detach().requires_grad_() * gradus.ones(3)
         y2.set_(gradus.ones(2))
@@ -99,7 +99,7 @@ def test_memory_in_other_hands_stays():
     x = gradus.ones(4, requires_grad=True)
     y = x.exp()
     with pytest.raises(RuntimeError, match="something beside its tensors"):
-        y.detach().untyped_storage().resize_(100)  # saved for backward
+        y.detach().untyped_storage().resize_(100)  # the tensor is saved for backward
     array = gradus.ones(4)
     view = memoryview(array)
     with pytest.raises(RuntimeError, match="something beside its tensors"):
@@ -112,7 +112,7 @@ def test_memory_in_other_hands_stays():
 
 @pytest.mark.parametrize("seed", range(20))
 def test_all_tensors_follow(seed):
-    """Views, detached tensors, aliases and tensors that took the memory over, in any order, some of them gone."""
+    """Views, detached tensors, aliases and tensors that took over the memory, made and freed in random order."""
     gradus.manual_seed(seed)
     size = 8 if seed % 2 else 1000
     tensors = [gradus.arange(float(size))]

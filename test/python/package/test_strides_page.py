@@ -1,5 +1,5 @@
-"""docs/strides.html: its arithmetic, run in Chromium, gives the sizes, strides, offsets, copies, elements and errors that Gradus gives for random chains of views; and the page
-draws what its address says."""
+"""docs/strides.html: its computations, run in Chromium, give the sizes, strides, offsets, copies, elements and errors that Gradus gives for random
+chains of views, and the page draws what its address says."""
 import html
 import json
 import math
@@ -16,9 +16,9 @@ from conftest import ROOT, needs
 PAGE = ROOT / "docs/strides.html"
 CHAINS = 1000
 OPERATORS = ("transpose", "slice", "expand", "diagonal", "unfold", "flip", "reshape", "contiguous")
-SCALAR = ("slice", "expand", "unfold", "reshape")  # those that have something to do where there are not two dimensions
+SCALAR = ("slice", "expand", "unfold", "reshape")  # views that can also be taken of tensors that are not two-dimensional
 
-# Runs the chains of a <script type="application/json"> and writes the results in the place of the page.
+# This script runs the chains in a <script type="application/json"> and replaces the page by the results.
 RUNNER = """
 const results = JSON.parse(document.getElementById("chains").textContent).map(chain => {
   const steps = [], described = ({tensor, copy, gap}) => ({sizes: tensor.sizes, strides: tensor.strides, offset: tensor.offset, copy, gap: gap ?? null,
@@ -41,12 +41,12 @@ document.body.textContent = "RESULTS" + JSON.stringify(results) + "END";
 
 
 def dump(page, tmp_path, address=""):
-    """The document after its scripts have run."""
+    """Returns the document after its scripts have run in Chromium."""
     needs("chromium", "as root, sh tools/install-packages.sh")
     path = tmp_path / "page.html"
     path.write_text(page)
     command = ["chromium", "--headless", "--no-sandbox", "--disable-gpu", f"--user-data-dir={tmp_path}/profile", "--virtual-time-budget=10000", "--dump-dom", f"{path.as_uri()}{address}"]
-    result = subprocess.run(command, capture_output=True, text=True, timeout=240, env={**os.environ, "LD_PRELOAD": ""})  # a sanitizer's, which is not for Chromium
+    result = subprocess.run(command, capture_output=True, text=True, timeout=240, env={**os.environ, "LD_PRELOAD": ""})  # no sanitizer in Chromium
     assert result.returncode == 0, result.stderr
     return result.stdout
 
@@ -61,13 +61,13 @@ def ran(chains, tmp_path):
 
 
 def dim(pick, t):
-    """A dimension of `t`, counted from either end; seldom one that it does not have."""
+    """Returns a dimension of `t`, counted from either end, and rarely one out of range."""
     n = max(t.dim(), 1)
     return pick.randrange(-n - 1, n + 1) if pick.random() < 0.03 else pick.randrange(-n, n)
 
 
 def factors(pick, n):
-    """Random sizes whose product is n."""
+    """Returns random sizes whose product is n."""
     sizes = []
     while n > 1 and len(sizes) < 5:
         divisor = pick.choice([d for d in range(1, n + 1) if n % d == 0])
@@ -109,7 +109,7 @@ def call(t, name, args):
 
 
 def start(pick):
-    """A storage, and any geometry: contiguous, or with strides of any sign, which may lead out of the storage."""
+    """Returns the size of a storage and any sizes, strides and offset, contiguous or with strides of any sign, which may exceed the storage."""
     sizes = [pick.choice([0, 1, 1, 2, 3, 4, 5] if pick.random() < 0.1 else [1, 2, 3, 4]) for _ in range(pick.choice([0, 1, 2, 2, 3, 3, 4, 4]))]
     if pick.random() < 0.5:
         return max(math.prod(sizes), pick.randrange(1, 5)), sizes, list(torch.empty(sizes).stride()), 0
@@ -132,7 +132,7 @@ def described(t, copy):
 
 
 def chain(pick):
-    """(what the page is told, what it must find): up to six views of a storage; the first call that is refused ends them."""
+    """Returns (input for the page, expected results): up to six views of a storage; the first call that is refused ends the chain."""
     storage, sizes, strides, offset = start(pick)
     told, steps = {"storage": storage, "sizes": sizes, "strides": strides, "offset": offset, "calls": []}, []
     try:
@@ -154,7 +154,7 @@ def chain(pick):
 
 
 def merges(step, gap):
-    """True if dims `outer` and `inner` of the tensor before a reshape lie without gap between them."""
+    """True if dimensions `outer` and `inner` of the tensor before a reshape are contiguous with each other."""
     return step["strides"][gap["outer"]] == step["sizes"][gap["inner"]] * step["strides"][gap["inner"]]
 
 
@@ -195,7 +195,7 @@ def test_page_shows_its_address(tmp_path):
 
 
 def clicked(script, tmp_path, address=""):
-    """The JSON that a script leaves in `said` after the page has been drawn."""
+    """Returns the JSON that a script stores in `said` after the page has been drawn."""
     end = 'document.body.textContent = "RESULTS" + JSON.stringify(said) + "END";'
     page = PAGE.read_text().replace("</body>", f"<script>const said = [], $ = id => document.getElementById(id); {script} {end}</script></body>")
     return json.loads(re.search("RESULTS(.*)END", html.unescape(dump(page, tmp_path, address)), re.S)[1])

@@ -1,4 +1,4 @@
-"""The typing stubs say what the extension has: names, parameters and their kinds; and mypy reads them."""
+"""The typing stubs describe the extension: names, parameters and their kinds; and mypy accepts them."""
 import ast
 import importlib.util
 import inspect
@@ -18,7 +18,7 @@ from codegen.python import functions
 from codegen.stubs import arguments as stub_arguments
 
 PACKAGE = Path(gradus.__file__).parent
-# What Python brings along, and what nobody calls by name.
+# Names that Python adds, and names that nobody uses directly.
 UNSAID = {*dir(object), "__dict__", "__module__", "__file__", "__loader__", "__name__", "__package__", "__spec__", "__setstate__", "__delitem__",
           "__vectorcalloffset__", "__slotnames__", "__weakref__", "nn", "linalg", "special", "fft", "windows"}
 GOOD = """
@@ -84,10 +84,10 @@ torch.max(x, x, x, x)  # call-overload
 """
 
 
-# ---- Read from the stubs ----------------------------------------------------------------------------------------------
+# ---- Signatures in the stubs ------------------------------------------------------------------------------------------
 
 def parameters(arguments):
-    """[(name, kind, has a default)]"""
+    """Returns [(name, kind, has a default)]."""
     plain = [*((a.arg, "positional") for a in arguments.posonlyargs), *((a.arg, "any") for a in arguments.args)]
     found = [(*one, index >= len(plain) - len(arguments.defaults)) for index, one in enumerate(plain)]
     found += [(arguments.vararg.arg, "*", False)] if arguments.vararg else []
@@ -96,7 +96,7 @@ def parameters(arguments):
 
 
 def definitions(body):
-    """{name: [the nodes that define it, several for overloads]}"""
+    """Returns {name: [the nodes that define it, several for overloads]}."""
     found = {}
     for node in body:
         if isinstance(node, ast.AnnAssign):
@@ -120,19 +120,19 @@ def read(name):
     return definitions(ast.parse((PACKAGE / "_C" / f"{name}.pyi").read_text()).body)
 
 
-# {place: (the stub, the module or class)}
+# {module or class: (its stub, the object)}
 PLACES = {"gradus._C": (read("__init__"), _C), "gradus._C.nn": (read("nn"), _C.nn), "gradus._C.linalg": (read("linalg"), _C.linalg), "gradus._C.special": (read("special"), _C.special), "gradus._C.fft": (read("fft"), _C.fft), "gradus._C.windows": (read("windows"), _C.windows)}
 PLACES.update({name: (definitions(nodes[0].body), getattr(_C, name)) for name, nodes in read("__init__").items()
                if isinstance(nodes[0], ast.ClassDef) and hasattr(_C, name)})
 
 
-# ---- Read from the extension -------------------------------------------------------------------------------------------
+# ---- Signatures of the extension ---------------------------------------------------------------------------------------
 
 KINDS = {"POSITIONAL_ONLY": "positional", "POSITIONAL_OR_KEYWORD": "any", "VAR_POSITIONAL": "*", "KEYWORD_ONLY": "keyword", "VAR_KEYWORD": "**"}
 
 
 def from_text(text):
-    """The parameters of '($self, from=0)', a keyword of Python written as the stubs do: from_."""
+    """Returns the parameters of a text such as '($self, from=0)'. Keywords of Python are written as in the stubs: from_."""
     return parameters(ast.parse(f"def f{text.replace('$', '')}: ...".replace("from=", "from_=")).body[0].args)
 
 
@@ -141,7 +141,8 @@ def from_inspect(signature):
 
 
 def signatures(function):
-    """Those that it has: the one that inspect reads, or those at the head of its docstring. A parameter called `from` inspect cannot read."""
+    """Returns the signatures of a function: the one that inspect reads, or those at the beginning of its docstring. inspect cannot read a parameter
+    named `from`."""
     try:
         return [from_inspect(inspect.signature(function))]
     except ValueError:
@@ -150,15 +151,16 @@ def signatures(function):
         return [from_text(head) for head in heads]
 
 
-# ---- One beside the other ----------------------------------------------------------------------------------------------
+# ---- Comparison --------------------------------------------------------------------------------------------------------
 
 def roughly(signature):
-    """Names and kinds, where a list of sizes that may be given one by one is one argument. An overload may ask for what has a default."""
+    """Returns names and kinds. A variadic list of sizes counts as one argument, and defaults are ignored, because an overload may require an
+    argument."""
     return [(name, "any" if kind == "*" else kind) for name, kind, _ in signature]
 
 
 def further(home):
-    """{name: the ways to call it that no signature of the docstring says}: python.also of the schema."""
+    """Returns {name: the call forms that no signature in the docstring has}, from python.also of the schema."""
     return {name: [from_text(f"({stub_arguments(other, home, False)})") for other in function.others]
             for (place, name), function in functions(OPERATORS).items() if place == home}
 
@@ -181,7 +183,7 @@ def differences(name, nodes, function, is_method):
 @pytest.mark.parametrize("place", PLACES)
 def test_the_stub_names_what_there_is(place):
     stub, real = PLACES[place]
-    whole_names = {name for name in vars(real) if name.startswith(place.split(".")[-1] + "_")}  # linalg_solve beside solve: by these pickles find functions
+    whole_names = {name for name in vars(real) if name.startswith(place.split(".")[-1] + "_")}  # e.g. linalg_solve: pickles use these
     assert vars(real).keys() - UNSAID - whole_names <= stub.keys()
     assert not [name for name in stub.keys() - vars(real).keys() - UNSAID if not name.startswith("_")]
 
@@ -207,7 +209,7 @@ def test_signatures(place):
 
 
 def test_mypy(tmp_path):
-    """The stubs hold together; a program in PyTorch's style has no errors, types it asks for are right, and wrong calls are found."""
+    """mypy accepts the stubs and a program in PyTorch's style, infers the types that it expects, and finds wrong calls."""
     if not importlib.util.find_spec("mypy"):
         pytest.skip("mypy is not installed: build/venv/bin/pip install -r tools/requirements-test.txt")
     for name, text in (("good", GOOD), ("bad", BAD)):

@@ -1,4 +1,4 @@
-"""Errors of float32 sums beside exact ones, in units of 2^-24 of the sum of absolute values: those of summation by halves grow with the logarithm of the length."""
+"""Errors of float32 sums, in units of 2^-24 of the sum of absolute values. With pairwise summation they grow with the logarithm of the length."""
 import math
 
 import numpy as np
@@ -72,13 +72,13 @@ def test_squares_do_not_leave_the_range_on_the_way(size, dtype, tolerance):
 
 @pytest.mark.parametrize("n", [5, 63, 64, 100, 1000, 100000])
 def test_product_of_float32(n):
-    """Signs, and a result that float holds, from elements whose product is far beyond it on the way."""
+    """A product with the right sign that fits into float32, although the product of many of the elements does not."""
     rng = np.random.default_rng(5)
     x = (np.exp2(rng.uniform(-1, 1, n)) * rng.choice([-1, 1], n)).astype(np.float32)
     x = (x / np.exp2(np.log2(np.abs(x.astype(np.float64))).mean())).astype(np.float32)
     exact = np.prod(x.astype(np.longdouble))
     assert abs(gradus.tensor(x).prod().item() / float(exact) - 1) <= 2.0**-24 * (2 + 8 * math.sqrt(n))
-    if n <= 1000:  # powers of two, whose product is exact, but not of 16 of them in float32
+    if n <= 1000:  # a product of powers of two is exact, but 16 of them overflow float32
         powers = np.concatenate([np.full(n, 2.0**12), np.full(n, 2.0**-12)]).astype(np.float32)
         rng.shuffle(powers)
         assert gradus.all(gradus.tensor(np.stack([powers, powers[::-1]])).prod(1) == 1)
@@ -92,7 +92,7 @@ def test_product_of_float32(n):
 @pytest.mark.parametrize("shape", [(150, 40), (33, 70), (3, 129, 65)])
 @pytest.mark.parametrize("turned", [False, True])
 def test_lines_of_other_dtypes_are_those_of_float32(dtype, shape, turned):
-    """What is converted in blocks, of lines that are neighbours or columns, is what is computed of a converted tensor."""
+    """Rows or columns of dtypes that are converted in blocks give the same sums as a converted tensor."""
     x = gradus.tensor(numbers("uniform", math.prod(shape)).reshape(shape) * 9).to(dtype)
     x = x.transpose(-1, -2) if turned else x
     wide = x.to(gradus.int64 if dtype == gradus.int32 else gradus.float32).contiguous()

@@ -1,4 +1,4 @@
-"""Functions of numbers for programs that PyTorch may trace, beside PyTorch's."""
+"""Functions of numbers that PyTorch offers to programs it may trace, compared with PyTorch."""
 import gradus
 from both import same
 from nn_programs import attempt

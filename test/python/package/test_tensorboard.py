@@ -1,4 +1,4 @@
-"""Event files of utils.tensorboard: framed records of protocol buffers, read back here by hand, and by TensorBoard where that is installed."""
+"""Event files of utils.tensorboard: framed protocol-buffer records, parsed by the test, and by TensorBoard if that is installed."""
 import struct
 import zlib
 from pathlib import Path
@@ -11,7 +11,7 @@ from gradus.utils.tensorboard._records import crc32c
 
 
 def fields(data):
-    """[(number, value)] of a message; a nested message is bytes."""
+    """Returns the [(number, value)] of a message's fields; a nested message is bytes."""
     found, at = [], 0
 
     def varint():
@@ -36,7 +36,7 @@ def fields(data):
 
 
 def records(path):
-    """The records of a file, whose checksums are right."""
+    """Returns the records of a file after checking their checksums."""
     data, at, found = Path(path).read_bytes(), 0, []
     while at < len(data):
         length, = struct.unpack_from("<Q", data, at)
@@ -50,7 +50,7 @@ def records(path):
 
 
 def values(folder):
-    """[(step, tag, {field: content})] of all summaries in the event files of a folder."""
+    """Returns [(step, tag, {field: content})] of all summaries in the event files of a folder."""
     found = []
     for path in sorted(Path(folder).glob("events.out.tfevents.*")):
         for record in records(path):
@@ -63,7 +63,7 @@ def values(folder):
 
 @pytest.fixture
 def logged(tmp_path):
-    """A function that gives the values that a function of a writer has logged."""
+    """Provides a function that calls a function of a writer and returns the values that it has logged."""
 
     def log(write, **kwargs):
         with SummaryWriter(tmp_path, **kwargs) as writer:
@@ -111,7 +111,7 @@ def test_histogram(logged):
 
 
 def pixels(png):
-    """Rows of pixels of a PNG file whose lines have no filter."""
+    """Returns the rows of pixels of a PNG file whose lines have no filter."""
     assert png[:8] == b"\x89PNG\r\n\x1a\n"
     width, height, depth, kind = struct.unpack_from(">IIBB", png, 16)
     start = png.index(b"IDAT")

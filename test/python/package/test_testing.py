@@ -1,4 +1,4 @@
-"""testing: what is close, the texts where it is not, and the numbers of make_tensor are PyTorch's."""
+"""torch.testing: assert_close, the texts of its errors, and the random numbers of make_tensor are PyTorch's."""
 from collections import OrderedDict
 
 import numpy
@@ -16,7 +16,8 @@ OPTIONS = [{}, {"rtol": 0, "atol": 0}, {"rtol": 1e-5, "atol": 0.6}, {"equal_nan"
 
 
 def compared(t, actual, expected, **options):
-    """What assert_close does, unless a bool meets a number: PyTorch fails there with an error of its own, and here it counts as an integer."""
+    """Returns the outcome of assert_close. A bool compared with a number is skipped: PyTorch fails with an internal error, Gradus takes the bool as
+    an integer."""
     kinds = {type(value) for value in (actual, expected)}
     return None if kinds & {bool, numpy.bool_} and kinds & {int, float, complex, numpy.float32, numpy.int64} else attempt(t.testing.assert_close, actual, expected, **options)
 

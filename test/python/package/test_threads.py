@@ -1,4 +1,4 @@
-"""Eight threads of random operators on shared tensors, graphs and modules: no exception of the wrong kind, no wrong number, no race."""
+"""Eight threads run random operators on shared tensors, graphs and modules: no unexpected exception, no wrong number, no race."""
 import random
 import threading
 
@@ -11,7 +11,7 @@ THREADS, ROUNDS = 8, 150
 
 
 def in_threads(work):
-    """Runs work(thread number) in all threads at once; their first exception is raised here."""
+    """Runs work(thread number) in all threads at the same time and raises the first exception of any of them."""
     failures, start = [], threading.Barrier(THREADS)
 
     def body(number):

@@ -1,4 +1,4 @@
-"""Transforms, constraints and the registry between them beside PyTorch's: values, Jacobians, domains, shapes, words and errors."""
+"""Transforms, constraints and the registry that connects them compared with PyTorch: values, Jacobians, domains, shapes, texts and errors."""
 import warnings
 
 import numpy as np
@@ -7,7 +7,7 @@ from distribution_cases import CASES, NAMES, build, numbers, tril
 from nn_programs import gradus
 from oracle import torch
 
-# Name -> (the transform, whose argument is a module of distributions' package; the sizes of an input; the range of its elements).
+# For each name: (a function of the library that makes the transform, the sizes of an input, the range of its elements).
 TRANSFORMS = {
     "exp": (lambda t: t.distributions.ExpTransform(), (2, 3), (-2, 2)),
     "power": (lambda t: t.distributions.PowerTransform(t.tensor(2.5, dtype=t.float64)), (2, 3), (0.1, 2)),
@@ -48,7 +48,7 @@ def array(t):
 
 
 def attempt(function):
-    """What the call returns; of an error the class, with the text where PyTorch wrote one."""
+    """Returns the result of the call, or the class of its error with the text if PyTorch's error has one."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         try:
@@ -83,7 +83,7 @@ def gradient(t, function, x):
 
 
 def answers(t, name):
-    """(name, answer) of everything there is to ask a transform."""
+    """Yields (name, answer) for every property and function of a transform."""
     make, sizes, limits = TRANSFORMS[name]
     transform, x = make(t), t.tensor(numbers(3, sizes, *limits), dtype=t.float64)
     for attribute in ("bijective", "sign", "event_dim"):
@@ -173,7 +173,7 @@ def test_constraints(name):
     assert type(ours).__name__ == type(theirs).__name__
     for value in [VALUES, *VALUES, *(m.tolist() for m in matrices())]:
         if name == "positive_semidefinite" and is_singular(value):
-            continue  # rounding decides on which side of 0 an eigenvalue lies
+            continue  # rounding decides the sign of an eigenvalue
         checked = [attempt(lambda: c.check(t.tensor(value, dtype=t.float64))) for c, t in ((ours, gradus), (theirs, torch))]
         expect_equal(str(value), *checked)
 
@@ -181,7 +181,7 @@ def test_constraints(name):
 @pytest.mark.parametrize("registry", ["biject_to", "transform_to"])
 @pytest.mark.parametrize("name", CONSTRAINTS)
 def test_the_registry(name, registry):
-    """The transforms onto a constraint are of the same classes, and arrive there."""
+    """The registry returns transforms of the same classes, and their results satisfy the constraint."""
     def found(t):
         transform = getattr(t.distributions, registry)(CONSTRAINTS[name](t.distributions.constraints))
         width = 6 if name == "corr_cholesky" else 3
@@ -193,7 +193,7 @@ def test_the_registry(name, registry):
 
 @pytest.mark.parametrize("case", CASES, ids=NAMES)
 def test_parameters_of_distributions(case):
-    """arg_constraints and support of each distribution, and where the registry leads from them."""
+    """arg_constraints and support of each distribution, and the transforms that the registry has for them."""
     ours, theirs = build(gradus, case)[0], build(torch, case)[0]
     assert list(ours.arg_constraints) == list(theirs.arg_constraints)
     for (name, got), wanted in zip(ours.arg_constraints.items(), theirs.arg_constraints.values()):

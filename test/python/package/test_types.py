@@ -1,4 +1,4 @@
-"""Value types beside PyTorch's: dtypes, devices, layouts, memory formats, Size, finfo, iinfo."""
+"""Value types compared with PyTorch: dtypes, devices, layouts, memory formats, Size, finfo, iinfo."""
 import pytest
 from beside_torch import check
 

@@ -1,4 +1,4 @@
-"""What comparing expressions with PyTorch's does not show: identity, pickling, settings, data, classes, references, weird arguments."""
+"""Behaviour that comparing expressions with PyTorch does not show: identity, pickling, settings, data, classes, references, unusual arguments."""
 import copy
 import gc
 import inspect
@@ -21,7 +21,7 @@ from leaks import lost
 
 @pytest.fixture
 def settings():
-    """Puts the default dtype and the print options back."""
+    """Restores the default dtype and the print options after a test."""
     yield
     torch.set_default_dtype(torch.float32)
     torch.set_printoptions(profile="default")
@@ -200,7 +200,7 @@ def test_what_functions_of_elements_raise_comes_out():
 
     with pytest.raises(KeyError, match="three"):
         x.apply_(fail)
-    assert x.tolist() == [1, 2, 3]  # nothing was written
+    assert x.tolist() == [1, 2, 3]  # the failed call wrote nothing
     assert x.t().apply_(lambda value: value * 2) is not None and x.tolist() == [2, 4, 6]
     assert torch.zeros(2, 2).t().map_(torch.arange(2.0), lambda a, b: b).tolist() == [[0, 1], [0, 1]]
     with pytest.raises(RuntimeError, match="value cannot be converted to type int8_t without overflow"):
@@ -279,7 +279,7 @@ def test_classes_get_their_calls(use, name):
 
 @pytest.mark.parametrize("width", range(20, 75))
 def test_what_stands_behind_the_elements_fits_into_the_line(settings, width):
-    """Exactly as far as in PyTorch."""
+    """dtype=, size= and other suffixes move to the next line at the same line widths as in PyTorch."""
     def program(module):
         module.set_printoptions(linewidth=width)
         try:
@@ -307,7 +307,7 @@ def test_names_that_numpy_has():
 
 
 def test_nothing_is_left_of_what_a_class_answers():
-    """Of x[i] and x[i] = y the answer may be any object, or an exception."""
+    """__torch_function__ may return any object for x[i] and x[i] = y, or raise an exception."""
     answer = object()
 
     class Answering(torch.Tensor):
@@ -330,7 +330,7 @@ def test_nothing_is_left_of_what_a_class_answers():
 
 @pytest.mark.parametrize("base", [True, False])
 def test_class_and_attributes_live_as_long_as_their_tensor(base):
-    """Also while it has no object: they come back with it, and are given up with it."""
+    """Attributes of a tensor stay while it has no Python object: they return with the next object, and are released when the tensor is freed."""
     class Labelled(torch.Tensor):
         pass
 
@@ -410,7 +410,7 @@ METHODS = [name for name, value in vars(torch.Tensor).items() if type(value).__n
 def test_methods_say_how_they_are_called(name):
     method = getattr(torch.Tensor, name)
     assert method.__doc__
-    if name != "to":  # three ways
+    if name != "to":  # it has three signatures
         assert next(iter(inspect.signature(method).parameters)) == "self"
 
 
@@ -447,7 +447,7 @@ def test_references_are_given_back(call):
                 pass
         gc.collect()
 
-    gc.freeze()  # what was there before need not be looked through each time
+    gc.freeze()  # existing objects need not be visited each time
     watched = [value for key, value in names.items() if key not in ("torch", "__builtins__")]
     watched += [torch.float32, torch.int8, torch.device("cpu"), torch.strided, torch.Tensor, torch.Size, torch.device, torch.finfo, torch.Generator, None]
     run(20)
@@ -463,7 +463,7 @@ def test_references_are_given_back(call):
     assert all(abs(sys.getrefcount(value) - count) < 100 for value, count in zip(watched, counts)), "references"
 
 
-# ---- Weird arguments -------------------------------------------------------------------------------------------------------------------
+# ---- Unusual arguments -----------------------------------------------------------------------------------------------------------------
 
 class Refusing:
     def __index__(self):

@@ -1,4 +1,4 @@
-"""Generators, settings of the process, and functions about dtypes and shapes, beside PyTorch's."""
+"""Generators, settings of the process, and functions about dtypes and shapes, compared with PyTorch."""
 import pytest
 from beside_torch import check
 

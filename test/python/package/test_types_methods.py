@@ -1,4 +1,4 @@
-"""Hand-written methods of Tensor beside PyTorch's."""
+"""Hand-written methods of Tensor compared with PyTorch."""
 import pytest
 from beside_torch import check
 

@@ -1,4 +1,4 @@
-"""Tensors as numbers, sequences and text, and numbers as arguments, beside PyTorch's."""
+"""Tensors as numbers, sequences and text, and numbers as arguments, compared with PyTorch."""
 import pytest
 from beside_torch import check
 
@@ -105,7 +105,7 @@ torch.unsqueeze(zeros(2),np.bool_(0))
 torch.unsqueeze(zeros(2),0.)
 """
 
-# Integers from 2**63 on: a kind of number that only uint64 and floating dtypes hold.
+# Integers from 2**63 on, which only uint64 and floating dtypes can hold.
 LARGE = """
 tensor(2**63)
 tensor([1,2**63])

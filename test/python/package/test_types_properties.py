@@ -1,4 +1,4 @@
-"""Properties of Tensor beside PyTorch's."""
+"""Properties of Tensor compared with PyTorch."""
 import pytest
 from beside_torch import check
 

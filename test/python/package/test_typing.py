@@ -1,4 +1,4 @@
-"""Type checkers read the package: programs of test/typing have the errors that are marked "# error", and no others."""
+"""Type checkers understand the package: the programs in test/typing have an error on each line marked "# error", and no others."""
 import importlib.util
 import json
 import os
@@ -27,7 +27,7 @@ def check(command, **environment):
 
 
 def mypy(cache):
-    """{name of a program: {line: error}}"""
+    """Returns {name of a program: {line: error}}."""
     result = check(["mypy", "--no-error-summary", "--no-color-output", "--follow-imports=silent", "--cache-dir", str(cache)], MYPYPATH=PACKAGE)
     assert result.returncode in (0, 1) and not result.stderr, result.stdout + result.stderr
     found = {}
@@ -73,7 +73,7 @@ def test_readme_is_among_the_programs():
 
 
 def modules():
-    """The packages that a program imports by name."""
+    """Returns the modules that programs import by name."""
     return [importlib.import_module(f"gradus{name}") for name in ("", ".nn", ".nn.functional", ".nn.modules", ".optim", ".optim.lr_scheduler", ".utils",
                                                                    ".utils.data", ".autograd", ".amp", ".cuda", ".fft", ".linalg", ".special", ".return_types")]
 

@@ -1,4 +1,4 @@
-"""utils: paths and questions about trees, and tensors that are exchanged."""
+"""torch.utils: paths and predicates of pytrees, and swapping of tensors."""
 from collections import OrderedDict, namedtuple
 
 import pytest

@@ -1,4 +1,4 @@
-"""The version of the package as programs ask for it, and modules of PyTorch that are absent."""
+"""The version of the package as programs query it, and modules of PyTorch that are absent."""
 import importlib
 import importlib.util
 import itertools

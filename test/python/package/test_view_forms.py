@@ -1,4 +1,4 @@
-"""Views in place, views that are copied, and results of split that count as tensors of their own, beside PyTorch."""
+"""In-place views, copied views, and results of split that are tensors of their own, compared with PyTorch."""
 import pytest
 
 import gradus
@@ -106,7 +106,7 @@ def test_batches_turn_element_by_element(turn):
         shapes = []
         return torch.func.vmap(one)(torch.arange(24.0).reshape(4, 2, 3)).tolist(), shapes
 
-    if turn == TURNS_BY_STRIDES:  # PyTorch has no rule for it: element by element the same
+    if turn == TURNS_BY_STRIDES:  # PyTorch has no batching rule for it: compared element by element
         batch = gradus.arange(24.0).reshape(4, 2, 3)
         assert run(gradus)[0] == [(TURNS[turn](x.clone()) * 2).tolist() for x in batch]
     else:

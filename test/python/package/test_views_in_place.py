@@ -1,4 +1,4 @@
-"""Writing a view, or the base of one: allowed, refused and recorded as in PyTorch, whatever made the view, in whatever mode."""
+"""Writing a view or the base of one is allowed, refused and recorded as in PyTorch, for every operator that makes views and in every grad mode."""
 import itertools
 import re
 
@@ -22,7 +22,7 @@ BASES = ["plain", "leaf", "history", "made a leaf later"]
 
 
 def outcome(module, make, base_is, made, written, write, with_grad):
-    """What became of the write and of a backward pass after it, or the error."""
+    """Returns the outcome of the write and of a backward pass after it, or the error."""
     base = module.ones(4, 2, requires_grad=base_is in ("leaf", "history"))
     base = base * 1 if base_is == "history" else base
     other = module.full((), 2.0, requires_grad=with_grad)
@@ -41,7 +41,7 @@ def outcome(module, make, base_is, made, written, write, with_grad):
         return found
     except RuntimeError as error:
         text = re.sub(r"^(\w+(\(\))?: )+", "", str(error).split("\n")[0])
-        return re.sub("Output (.) of Split(WithSizes)?", r"Output \1 of Split", text)  # the node of split has its name there
+        return re.sub("Output (.) of Split(WithSizes)?", r"Output \1 of Split", text)  # PyTorch's text has the name of the node of split
 
 
 @pytest.mark.parametrize("write", WRITES)
@@ -55,7 +55,7 @@ def test_writes(view, write):
 
 @pytest.mark.parametrize("part", ["real", "imag"])
 def test_writes_into_parts_of_a_conjugated_tensor_that_is_no_view(part):
-    """PyTorch records them, and cannot differentiate what it has recorded."""
+    """PyTorch records such writes and cannot differentiate them."""
     for module in (gradus, torch):
         root, factor = module.tensor([1 + 2j, 3 - 1j]).conj().detach(), module.full((2,), 3.0, requires_grad=True)
         with pytest.raises(RuntimeError, match="conjugated"):
@@ -63,8 +63,8 @@ def test_writes_into_parts_of_a_conjugated_tensor_that_is_no_view(part):
             module.view_as_real(root.resolve_conj()).sum().backward()
         if module is gradus:
             assert root.tolist() == [1 - 2j, 3 + 1j] and not root.requires_grad
-    getattr(root, part).mul_(2)  # nothing is recorded
-    whole = gradus.tensor([1 + 2j, 3 - 1j]).conj()  # a view: its base is not conjugated
+    getattr(root, part).mul_(2)  # the write is not recorded
+    whole = gradus.tensor([1 + 2j, 3 - 1j]).conj()  # a view whose base is not conjugated
     factor = gradus.full((2,), 3.0, requires_grad=True)
     before = getattr(whole, part).tolist()
     getattr(whole, part).mul_(factor)

@@ -1,4 +1,5 @@
-"""gradus.viz.strides: the picture is XML, with every cell and element once, in one color with its partner, and under the sum that leads there."""
+"""gradus.viz.strides: the drawing is valid XML with every cell and element exactly once, the color of an element is that of its cell, and its
+tooltip shows the sum of index times stride."""
 import random
 import re
 import xml.etree.ElementTree as ElementTree
@@ -12,7 +13,7 @@ SVG = "{http://www.w3.org/2000/svg}"
 
 
 def parsed(t):
-    """{cell: (color, value, reads)}, {index: (cell, color, value, tooltip)} of the picture."""
+    """Returns {cell: (color, value, reads)} and {index: (cell, color, value, tooltip)} of the drawing."""
     root = ElementTree.fromstring(str(strides(t)))
     assert root.tag == f"{SVG}svg"
     cells, elements = {}, {}
@@ -29,7 +30,7 @@ def parsed(t):
 
 
 def check(t):
-    """Each element names the cell that its index and the strides give, and has that cell's value and color; what is said of reads is so."""
+    """Each element names the cell that its index and the strides give, has the cell's value and color, and the numbers of reads are right."""
     cells, elements = parsed(t)
     assert sorted(cells) == list(range(t.untyped_storage().nbytes() // t.element_size()))
     assert len(elements) == t.numel()
@@ -71,7 +72,7 @@ def test_elements_of_one_color_lie_in_one_cell():
 
 
 def test_matrices_lie_beside_each_other():
-    """The last dimension goes to the right, the one before down, the third to the right again."""
+    """The last dimension is drawn to the right, the second-last one downward, and the third-last one to the right again."""
     text = str(strides(torch.arange(24).view(2, 3, 4)))
     places = {index: tuple(map(int, place.split(","))) for place, index in re.findall(r'class="element" transform="translate\(([\d,]+)\)" data-index="([\d,]+)"', text)}
     (x, y), cell = places["0,0,0"], (48, 46)

@@ -1,4 +1,4 @@
-"""How far a call is from its loop: tools/way.py counts the stack."""
+"""The number of stack frames, files and crossings between a call and its kernel's loop, which tools/way.py counts."""
 import sys
 
 import pytest

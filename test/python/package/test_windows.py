@@ -1,4 +1,4 @@
-"""Windows as columns and back, pixels of channels, windows at random places, max pooling undone and sampling at points, beside PyTorch."""
+"""unfold and fold, pixel shuffling, fractional pooling, max unpooling and grid sampling compared with PyTorch."""
 import random
 
 import pytest
@@ -6,7 +6,7 @@ from nn_programs import attempt, same
 
 
 def gradients(t, function, *inputs):
-    """The value, its strides and node, and the gradients of two orders where there are."""
+    """Returns the value, its strides and node, and the first and second derivatives if there are any."""
     inputs = [x.detach().requires_grad_() for x in inputs]
     y = function(*inputs)
     grads = t.autograd.grad((y * y).sum(), inputs, create_graph=True)

@@ -1,4 +1,4 @@
-"""A string that an operator does not know is refused with the words that it does."""
+"""An operator that is given an unknown string refuses it and lists the allowed strings."""
 import re
 
 import gradus
@@ -7,7 +7,7 @@ from both import caught
 from operator_calls import arguments, call, sample_texts, shown
 from oracle import needs_torch, torch
 
-# einsum's equation is a small language, and has errors of its own.
+# einsum's equation is left out: it is a small language with errors of its own.
 STRINGS = {(operator.name, argument.name): (function, operator, argument.name) for _, function, operator, form in shown() if form == "functional" for argument in operator.args
            if argument.kind == "str" and argument.name != "equation" and any(sample_texts(operator))}
 
