@@ -24,7 +24,7 @@ _FUNCTIONS = [value for name, value in vars(rebuild).items() if name.startswith(
 
 
 def _is_one_of(thing, things):
-    """By identity: what a file compares may have an equality of its own."""
+    """True if `thing` is one of `things`, by identity, because an object made by a file may define its own ==."""
     return any(thing is other for other in things)
 
 

@@ -89,7 +89,7 @@ def _batched_inputs(func, in_dims, args):
 
 
 def _batch_dim(call, leaf, dim):
-    """Returns the dimension from the front, checked."""
+    """Returns the dimension of the batch counted from 0, after checking it."""
     if dim is None:
         return None
     if not isinstance(dim, int):

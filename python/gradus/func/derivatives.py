@@ -78,7 +78,7 @@ def _tangents(tensors):
 
 
 def _detached(value):
-    """Returns the tensor without history, which its tangent has none of, either."""
+    """Returns the tensor without its history; if it has a tangent, that is without history, too."""
     if _C._is_batched(value):
         return _C._batch(_detached(_C._unbatch(value)))
     tangents = _tangents([value])
@@ -329,7 +329,7 @@ def jacrev(func, argnums=0, *, has_aux=False, chunk_size=None, _preallocate_and_
 
 
 def _rows(product, parts, spec):
-    """Products with some unit vectors, [vectors, *sizes] for each input. One needs no batch, so that it can be computed inside one."""
+    """Returns the products with some unit vectors, of size [vectors, *sizes] for each input. A single vector is not batched, so that this works inside of vmap."""
     if len(parts[0]) == 1:
         return [row.unsqueeze(0) for row in tree_leaves(product(tree_unflatten([part.squeeze(0) for part in parts], spec)))]
     return tree_leaves(gradus.func.vmap(product)(tree_unflatten(parts, spec)))

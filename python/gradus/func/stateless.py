@@ -51,7 +51,7 @@ def _places(module, prefix="", places=None):
 
 
 def _tied(places, given):
-    """`given` with the other names of each tensor, too."""
+    """Returns `given` with the other names of each tensor added."""
     names, result = {}, dict(given)
     for name, (members, last) in places.items():
         names.setdefault(id(members[last]), []).append(name)

@@ -78,7 +78,7 @@ def default_tolerances(*inputs, dtype_precisions=None):
 
 
 def _difference_text(what, extra, rtol, atol, differences):
-    """differences: for "absolute" and "relative" the largest one, and its index or None."""
+    """Returns the text of a mismatch. `differences` maps "absolute" and "relative" to the largest difference and its index or None."""
     exact = rtol == 0 and atol == 0
     lines = [f"{what} are not {'equal' if exact else 'close'}!", "", extra]
     for name, tolerance in (("absolute", atol), ("relative", rtol)):

@@ -26,7 +26,7 @@ def _coloured(text, value, best):
 
 
 class _Column:
-    """How the times of a column are written: all with the point at one place."""
+    """Formats the times of a column so that their decimal points are aligned."""
 
     def __init__(self, results, scale, trims, warns):
         found = [result for result in results if result]

@@ -44,7 +44,7 @@ class Timer:
         self._task_spec = TaskSpec(stmt, setup, global_setup, label, sub_label, description, env, num_threads)
 
     def _time(self, number):
-        """Seconds of so many runs, at least a nanosecond."""
+        """Returns the seconds that `number` runs take, at least a nanosecond."""
         return max(self._timer.timeit(number), 1e-9)
 
     def _measured(self, number, times):
