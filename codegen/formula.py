@@ -100,7 +100,7 @@ class Lowering:
         self.results = operator.results if gradients else []
         self.through = through  # True: calls are of implementations, below the dispatcher, that write `out`
         self.names |= {"out": "Tensor"} if through or key == "formula" and operator.has_out else {}  # NULL in a call without out=
-        self.names |= {f"{tangent}_t": "Tensor"} | dict.fromkeys(operator.results, "Tensor") if tangent else {}  # of a forward formula
+        self.names |= {f"{tangent}_t": "Tensor"} | dict.fromkeys(operator.results, "Tensor") if tangent else {}  # names that a forward formula may read
         self.saves = []
         self.called = set()  # names of the operators that the formulas call
         self.places = {}  # name of an argument -> its C expression, if the argument has no variable

@@ -235,7 +235,7 @@ class _ArchiveStorages(_Storages):
 
 
 class _LegacyStorages(_Storages):
-    """Storages whose bytes come after the object: tensors are made of them first, and they are filled at the end."""
+    """The storages of a legacy file, which has the bytes after the pickled object: tensors are made over empty storages, which are filled at the end."""
 
     def __init__(self, swapped, size, restore):
         super().__init__(swapped, restore)

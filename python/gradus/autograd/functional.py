@@ -145,7 +145,7 @@ def _as_tuple(tensors, what):
 
 
 class _Call:
-    """A call of the function on inputs of its own, whose history reaches the caller's only when `create_graph` is on."""
+    """A call of the function on views of the inputs. If `create_graph`, the views keep the history of the inputs; otherwise they are detached."""
 
     def __init__(self, func, inputs, create_graph, strict):
         self.single_input = not isinstance(inputs, tuple)

@@ -17,7 +17,7 @@ __all__ = ["grad", "grad_and_value", "hessian", "jacfwd", "jacrev", "jvp", "line
 
 
 class _Recording:
-    """The inputs of a function whose gradients are asked for."""
+    """Records a function with respect to inputs of which gradients are wanted."""
 
     def __init__(self, values):
         self.outside = _C.is_grad_enabled()  # True if the caller records, too
@@ -97,7 +97,7 @@ def _place(argnum, n):
 
 
 def _places(argnums, n):
-    """Returns the places that argnums names, a tuple."""
+    """Returns the indices of the arguments in argnums, as a tuple."""
     if isinstance(argnums, int):
         return (_place(argnums, n),)
     if not isinstance(argnums, tuple):
@@ -111,7 +111,7 @@ def _places(argnums, n):
 
 
 def _with_argnums(func, args, argnums):
-    """Returns a function of the arguments that argnums names, and these."""
+    """Returns a function of only the arguments in argnums, and the values of these arguments."""
     places = _places(argnums, len(args))
 
     def function(*values):

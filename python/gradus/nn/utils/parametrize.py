@@ -179,7 +179,7 @@ def _refuse_pickling(self):
 
 
 def _inject_new_class(module):
-    """Gives the module a subclass of its class for itself, to which properties can be added."""
+    """Replaces the module's class by a subclass that only this module has, so that properties can be added to it."""
     kind = type(module)
     members = {"__getstate__": _refuse_pickling} | ({} if hasattr(kind, "__deepcopy__") else {"__deepcopy__": _copied})
     module.__class__ = type(f"Parametrized{kind.__name__}", (kind,), members)

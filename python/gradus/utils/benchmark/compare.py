@@ -47,7 +47,7 @@ class _Column:
 
 
 class _Table:
-    """Rows are (threads, env, name), columns descriptions."""
+    """A table of times. A row is (threads, env, name), a column a description."""
 
     def __init__(self, results, colorize, trims, warns):
         self._results, self._colorize, self._warns = results, colorize, warns

@@ -65,7 +65,7 @@ class Timer:
         raise NotImplementedError("See `Timer.blocked_autorange.`")
 
     def _block_size(self, min_run_time):
-        """Returns how many runs make the cost of the clock small. Running them warms up."""
+        """Returns a number of runs in comparison with which reading the clock takes little time. Running them also warms up."""
         overhead, number = statistics.median_low([self._time(0) for _ in range(5)]), 1
         while True:
             time = self._time(number)
