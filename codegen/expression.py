@@ -2,8 +2,8 @@
 
     expr = "self * sigmoid(self)"
 
-This file parses them and prints the bodies of kernels in C. gradient.py differentiates them. No operator is known here by name: a call of an operator is replaced by the `expr` of its
-entry or, if the entry has none, by its `body` in C for the category of dtypes.
+This file parses them and prints the bodies of kernels in C. gradient.py differentiates them. No operator is known here by name: a call of an operator is replaced by the `expr`
+of its entry or, if the entry has none, by its `body` in C for the category of dtypes.
 """
 import ast
 import re
@@ -108,7 +108,8 @@ def words(operator):
 
 
 class Body:
-    """Prints an expression in C: with C operators if all dtypes of the kernel are floating, otherwise with the functions of ARITHMETIC. A part that occurs twice becomes a variable."""
+    """Prints an expression in C: with C operators if all dtypes of the kernel are floating, otherwise with the functions of ARITHMETIC. A part that occurs twice becomes a
+    variable."""
 
     def __init__(self, operator, operators, category):
         self.operators, self.category, self.words = operators, category, words(operator)

@@ -1,12 +1,12 @@
 """The formula language: a subset of Python expressions, lowered to C operator calls.
 
-A formula reads arguments, results, gradients, and the names that `where` of the entry gives to formulas. It has the operators + - * / ** and unary minus, and calls of operators of
-the schema. One of several results is read by its name: max(x, dim).values. The facts shape(x), strides(x), offset(x), dtype(x), device(x) and sizes_along(xs, dim) need no saved tensor:
-the node saves the fact alone.
+A formula reads arguments, results, gradients, and the names that `where` of the entry gives to formulas. It has the operators + - * / ** and unary minus, and calls of operators
+of the schema. One of several results is read by its name: max(x, dim).values. The facts shape(x), strides(x), offset(x), dtype(x), device(x) and sizes_along(xs, dim) need no
+saved tensor: the node saves the fact alone.
 
 The `formula` of an operator (and `through`, whose calls are of implementations, below the dispatcher) may have several lines. It may also call the functions that functions.py
-reads, and operators in place: mul_(x, y). Each line but the last gives a value a name, or is a check:  assert p >= 0, f"RuntimeError: p is {p}"  (if there is no text, the condition
-itself raises the error). A list is made by [f(t) for t in tensors]; len(tensors) and tensors[0] read lists. A line of `through` may also return early:
+reads, and operators in place: mul_(x, y). Each line but the last gives a value a name, or is a check:  assert p >= 0, f"RuntimeError: p is {p}"  (if there is no text, the
+condition itself raises the error). A list is made by [f(t) for t in tensors]; len(tensors) and tensors[0] read lists. A line of `through` may also return early:
 if is_one(alpha): return _add(self, other)
 """
 import ast
@@ -100,7 +100,7 @@ class Lowering:
         self.results = operator.results if gradients else []
         self.through = through  # True: calls are of implementations, below the dispatcher, that write `out`
         self.names |= {"out": "Tensor"} if through or key == "formula" and operator.has_out else {}  # NULL in a call without out=
-        self.names |= {f"{tangent}_t": "Tensor"} | dict.fromkeys(operator.results, "Tensor") if tangent else {}  # of a forward formula
+        self.names |= {f"{tangent}_t": "Tensor"} | dict.fromkeys(operator.results, "Tensor") if tangent else {}  # names that a forward formula may read
         self.saves = []
         self.called = set()  # names of the operators that the formulas call
         self.places = {}  # name of an argument -> its C expression, if the argument has no variable

@@ -85,7 +85,8 @@ class Simplified(ast.NodeTransformer):
 
 
 def read(node, operators):
-    """Returns the simplified expression of a formula, ready to be differentiated. Calls of operators with gradient formulas stay calls, except operators with a symbol such as +."""
+    """Returns the simplified expression of a formula, ready to be differentiated. Calls of operators with gradient formulas stay calls, unless the operator has a symbol such as
+    +."""
     return Simplified().visit(elements(node, operators, lambda callee, named: named.grads and not named.symbol))
 
 
@@ -216,8 +217,8 @@ def whole_formula(operator, argument, operators):
 
 
 def kernel(node, operator, operators):
-    """Returns the call of the kernel that computes a gradient, after adding the kernel to `operators`. Returns the constant None if a kernel would save nothing, because the formula is
-    no expression, or one loop, or two loops of which one calls a function."""
+    """Returns the call of the kernel that computes a gradient, after adding the kernel to `operators`. Returns the constant None if a kernel would save nothing, because the
+    formula is no expression, or one loop, or two loops of which one calls a function."""
     try:
         whole = elements(node, operators)
     except NotAnExpression:

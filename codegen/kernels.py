@@ -185,8 +185,8 @@ def rows_file(kind, members, operators):
     return text + "\n" + fill(ROWS, kind=kind, KIND=kind.upper(), rows=rows)
 
 
-# Conversions: target dtype -> (C type of its elements, C expression that converts the element x of the source dtype with the functions of src/kernel/cpu/cast.c). int8 and int16 use
-# the loops of uint8 and uint16, since the bits are the same. complex32 has no expression: `convert_parts` makes it from complex64.
+# Conversions: target dtype -> (C type of its elements, C expression that converts the element x of the source dtype with the functions of src/kernel/cpu/cast.c). int8 and int16
+# use the loops of uint8 and uint16, since the bits are the same. complex32 has no expression: `convert_parts` makes it from complex64.
 CASTS = {
     "bool": ("uint8_t", "to_bool(x)"),
     "uint8": ("uint8_t", "(uint8_t)to_int32(source(x))"),

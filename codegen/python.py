@@ -1,22 +1,24 @@
-"""From operators to the tables of the Python extension: functions, methods of Tensor, and the functions of nn, linalg, special, fft and signal.windows.
+"""Generates the tables of the Python extension from the operators: functions, methods of Tensor, and the functions of nn, linalg, special, fft and signal.windows.
 
-An operator is seen under its own name, as a function, and as a method when its first argument is a Tensor called self. Its entry may say otherwise:
-`python.name` (names, separated by spaces; several operators of one name are overloads, tried in order of the schema), `python.in` (function,
-method, nn, linalg, special, fft, windows), `python.numbers` (tensor arguments a number may stand for), `python.values` (numbers that any 0-d tensor may stand for), `python.lists` (tensor arguments a list of numbers may stand for), `python.none` (arguments that may be None and then have their default),
-`python.extra` (parameters that are no arguments, EXTRAS), `python.tuple` (results without names). Its `example`, a doctest that needs no name but
-torch, stands in the docstring of the function that it calls, and the tests run it.
+By default Python has an operator under its own name, as a function, and also as a method if its first argument is a Tensor called self. Its entry may say otherwise:
+- `python.name`: names, separated by spaces. Operators with the same name are overloads, which are tried in the order of the schema.
+- `python.in`: where the names are: function (torch itself), method, nn, linalg, special, fft, windows.
+- `python.numbers`: tensor arguments in whose place a number may be given; `python.lists`: those in whose place a list of numbers may be given.
+- `python.values`: number arguments in whose place any 0-d tensor may be given.
+- `python.none`: arguments that may be None, which means their default.
+- `python.extra`: parameters that are not arguments of the operator (EXTRAS). `python.tuple`: several results are returned as a tuple without names.
+- `example`: a doctest that needs no name but torch. It is part of the docstring of the function that it calls, and the tests run it.
 
-A function of linalg, special or fft is called as in PyTorch: torch.linalg.solve.__name__ is "linalg_solve". `python.named.special` has the names of
-functions there which PyTorch has in torch, too, as another object.
+The __name__ of a function of linalg, special or fft is PyTorch's: torch.linalg.solve.__name__ is "linalg_solve". `python.named.special` lists names of torch.special whose
+function PyTorch has in torch, too, as another object.
 
-gradus.nn.functional is what the entries with `python.in = "nn"` say, but for the functions that do more than forward and are written in its files.
-`python.inplace` says how nn offers the in-place form: "flag" by a last parameter inplace=False, "function" by a function NAME_, or both.
-`python.arguments.nn`, `python.arguments.function`: the parameters there, where they are not the operator's: words in their order, each an argument, or
-`shown:argument` where it has another name, or one of EXTRAS; those in brackets may be left out, those after * go by name. In torch itself a reduction is
-a number: torch.margin_ranking_loss has "input1 input2 target [margin reduction]".
+gradus.nn.functional consists of the entries with `python.in = "nn"`, and of functions written in its files, which do more than call an operator.
+- `python.inplace`: how nn offers the in-place form: "flag", by a last parameter inplace=False; "function", by a function NAME_; or both.
+- `python.arguments.nn`, `python.arguments.function`: the parameters in nn and in torch, if they are not the operator's. The words are the parameters in their order, each an
+  argument, or `shown:argument` if the parameter has another name, or one of EXTRAS. Parameters in brackets are optional, those after * are keyword-only. In torch itself
+  `reduction` is a number: torch.margin_ranking_loss has "input1 input2 target [margin reduction]".
 
-`python.also` has further ways to call it, in the same words, without brackets. They are tried when no other fits; those that change the order are
-deprecated, as in PyTorch.
+`python.also` has further signatures, in the same words, without brackets. They are tried if no other signature fits. Those that change the order are deprecated, as in PyTorch.
 """
 import json
 import re
@@ -31,7 +33,7 @@ from codegen.template import function as c_function
 KINDS = {"Tensor": "TENSOR", "Scalar": "SCALAR", "int": "INT", "float": "FLOAT", "bool": "BOOL", "dtype": "DTYPE", "device": "DEVICE",
          "str": "STRING", "Generator": "GENERATOR"}
 LISTS = {"Tensor": "TENSORS", "int": "DIMS"}
-# Parameters that are checked and have no effect: kind, default, and whether it is given by position or by keyword.
+# Parameters that are checked and have no effect: kind, default, and "position" or "keyword" for how a call gives them.
 EXTRAS = {"sparse_grad": ("PY_KIND_SPARSE_GRAD", "False", "keyword"), "cudnn_enable": ("GRD_KIND_BOOL", "True", "position"), "cudnn_enabled": ("GRD_KIND_BOOL", "True", "position"),
           "inplace": ("PY_KIND_INPLACE", "False", "position"), "sparse": ("PY_KIND_SPARSE_GRAD", "False", "position")}
 NAMED_AFTER_HOME = {"linalg", "special", "fft"}
@@ -60,7 +62,7 @@ class Signature:
     parameters: list
     positional: int
     loose: bool
-    order: tuple = None  # which argument of the operator each parameter is, those of EXTRAS behind all; None: the parameters begin with the arguments
+    order: tuple = None  # for each parameter the index of the operator's argument (for one of EXTRAS an index behind the last); None: 0, 1, 2, …
 
 
 @dataclass
@@ -76,7 +78,7 @@ class Function:
 
     @property
     def called(self):
-        """Its __name__, which errors begin with."""
+        """The function's __name__, with which texts of errors begin."""
         return self.symbol if self.home in NAMED_AFTER_HOME else self.name
 
 
@@ -119,8 +121,7 @@ def parameter(operator, index, home):
 
 
 def extra_parameters(operator, home, form):
-    """The parameters that are no arguments of the operator: out=, those of `python.extra`, and layout and pin_memory of functions that make
-    tensors."""
+    """Returns the parameters that are not arguments of the operator: out=, those of `python.extra`, and layout and pin_memory for functions that create tensors."""
     def keyword(name, kind, default):
         return Parameter(name, kind, ["PY_OPTIONAL", "PY_NONE", "PY_KEYWORD"], default)
 
@@ -148,7 +149,7 @@ def inplace_flag(operator, form, home):
 
 
 def worded_signature(operator, form, home):
-    """The signature that `python.arguments` says."""
+    """Returns the signature that `python.arguments` describes."""
     parameters, order, required, keyword = [], [], True, False
     for word in re.findall(r"[\w:]+|[][*]", operator.python["arguments"][home]):
         if word in "[]*":
@@ -180,7 +181,7 @@ def signature(operator, form, home):
 
 
 def other_signature(operator, form, home, way):
-    """A way of `python.also`, read as the module says. A method's own tensor comes first."""
+    """Returns the signature of an item of `python.also` (see the module's docstring). For a method the operator's first argument, self, is moved to the front."""
     words = [word.rpartition(":")[::2] for word in way.split()]
     indices = [next(i for i, a in enumerate(operator.args) if a.name == name) for _, name in words]
     order = [words[i] + (index,) for i, index in enumerate(indices)]
@@ -198,14 +199,14 @@ def other_signature(operator, form, home, way):
 
 
 def places(operator, form):
-    """The modules, or Tensor, that have a form of the operator, and its names there, without the underscore of the in-place form."""
+    """Returns [(home, name)] of a form of the operator. The name has no underscore for the in-place form."""
     found = [(home, name) for home in homes(operator) if form != "inplace" or home != "nn" or "function" in operator.python.get("inplace", "")
              for name in names(operator)]
     return found + [(home, name) for home, text in operator.python.get("named", {}).items() for name in text.split() if form != "inplace"]
 
 
 def functions(operators):
-    """{(home, name): Function}, overloads in order."""
+    """Returns {(home, name): Function}. The overloads of a function are in the order of the schema."""
     found = {}
     for operator in operators.values():
         for form in operator.forms:
@@ -236,7 +237,7 @@ FILE = """
     $orders
 """
 
-# Python's table of each home is made of the list when the module is loaded; it has an end that is empty.
+# py_fill makes the PyMethodDef table of each home from its list when the module is loaded. Its last row is empty, as CPython requires.
 HOME = """
 
     static struct py_listed $list[$count];
@@ -262,7 +263,7 @@ FORMS = {"functional": "GRD_FUNCTIONAL", "inplace": "GRD_INPLACE", "out": "GRD_O
 
 
 def literal(text):
-    """The lines of a C string literal, none of them longer than WIDTH."""
+    """Returns the lines of a C string literal, none of them longer than WIDTH."""
     pieces = re.findall(r"[^ \n]*[ \n]*", text)
     escaped = [json.dumps(piece, ensure_ascii=False)[1:-1] for piece in pieces if piece]
     lines, line = [], ""
@@ -296,13 +297,13 @@ def doc_macro(operator, example=False):
 
 
 def source(function):
-    """The last line of a docstring: the schema files that hold the function's operators."""
+    """Returns the last line of a docstring: the schema files that hold the function's operators."""
     files = dict.fromkeys(one.operator.file for one in function.signatures)
     return f"\n\nSchema: {', '.join(files)}"
 
 
 def docstring(function):
-    """Signature and text of each overload, and the schema files, as C; inspect.signature reads the signature of a function that has one."""
+    """Returns the docstring as C: signature and text of each overload, and the schema files. If there is one signature, it is written so that inspect.signature can read it."""
     if len(function.signatures) == 1:
         one = function.signatures[0]
         text = python_signature(function, one)
@@ -314,8 +315,7 @@ def docstring(function):
 
 
 def docs_file(found):
-    """The macros with the descriptions of operators, for functions that have one signature. A function and the method of the same name use one
-    macro."""
+    """Returns the macros with the descriptions of operators, for functions that have one signature. A function and the method of the same name share a macro."""
     macros = {}
     for function in found.values():
         operator = function.signatures[0].operator
@@ -337,14 +337,14 @@ def result(operator, name):
 
 
 def required_tensors(operator):
-    """How many tensors a call needs when it needs nothing else; 0 otherwise."""
+    """Returns the number of required arguments if all of them are tensors and come first and there is one result; 0 otherwise."""
     needed = [a for a in operator.args if not a.has_default]
     plain = all(a.is_tensor and not a.list for a in needed) and operator.args[:len(needed)] == needed
     return len(needed) if plain and len(operator.results) == 1 and not operator.returns_list else 0
 
 
 def short_cut(function, count):
-    """The operator that a call with `count` tensors and nothing else means; None where it is in no public header."""
+    """Returns the operator that a call with `count` positional tensors and no other argument calls; None if there is none or if it is hidden."""
     return next((s.operator for s in function.signatures if s.form == "functional" and s.order is None and required_tensors(s.operator) == count and not s.operator.hidden), None)
 
 
@@ -363,7 +363,7 @@ def short_cut_text(operator, count):
 
 
 def device_place(function, one):
-    """The parameter that has the default device when it is not given: of functions that make tensors of none; 0: there is no such parameter."""
+    """Returns the index of the parameter `device` of a function that creates tensors from no tensor, since the default device applies to it; 0 if there is no such parameter."""
     names = [p.name for p in one.parameters]
     makes = function.home == "function" and "requires_grad" in names and "device" in names and not any(a.is_tensor for a in one.operator.args)
     return names.index("device") if makes else 0
@@ -386,7 +386,7 @@ class Tables:
         return [json.dumps(p.name), p.kind, *([flags or "0"] if p.flags or default else []), *default]
 
     def order(self, name, places):
-        """Which value of the operator each parameter is, where that is not the parameter's own place."""
+        """Returns the name of the table with Signature.order."""
         return self.orders.setdefault(places, f"{name}_order")
 
     def params_text(self):

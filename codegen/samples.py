@@ -1,9 +1,8 @@
-"""The generated tests: sample argument lists from the schema (or from the family), as C tables for test/op/matrix.c.
+"""Generates the test cases: sample argument lists from the entries (or FAMILY, for elementwise operators), as C tables for test/op/matrix.c.
 
-The sample language is Python call syntax: T(2,3) random floats in the operator's domain, T(3,3, ridge=8)
-the same with 8 more on the diagonal of its matrices, C(2,3) the same without a gradient, I(4, hi=3)
-integers, B(2,3) booleans, numbers, strings, lists, None, keywords. A sample that begins with ~ is not checked for gradients: there the
-derivative is not that of the function (embedding's padding) or does not exist.
+A sample is an argument list in Python's syntax. T(2,3) is a tensor of random floats from the operator's domain, T(3,3, ridge=8) adds 8 to the diagonal of its matrices, C(2,3) is
+a T that requires no gradient, I(4, hi=3) are integers, B(2,3) booleans; numbers, strings, lists, None and keywords stand for themselves. Gradients are not checked for a sample
+that begins with ~, because there the derivative does not exist or differs from the function's on purpose (embedding's padding_idx).
 """
 import ast
 import json
@@ -59,7 +58,7 @@ def tensor(call, operator):
 
 
 def evaluate(node, operator):
-    """The value of a literal, in which inf and nan are numbers."""
+    """Returns the value of a literal. The names inf and nan are numbers in it."""
     names = {"inf": float("inf"), "nan": float("nan")}
     try:
         return eval(compile(ast.Expression(node), "sample", "eval"), {"__builtins__": {}}, names)
@@ -68,7 +67,7 @@ def evaluate(node, operator):
 
 
 def value(node, argument, operator):
-    """A struct test_arg initialiser."""
+    """Returns the initialiser of a struct test_arg."""
     if isinstance(node, ast.Call):
         if not isinstance(node.func, ast.Name) or node.func.id not in ("T", "C", "I", "B"):
             raise operator.error(f"samples know T, C, I and B, not '{ast.unparse(node)}'", "test.samples")
@@ -90,7 +89,7 @@ def value(node, argument, operator):
 
 
 def arguments(operator, text):
-    """The argument list of one sample, in the order of the signature."""
+    """Returns the argument list of one sample, in the order of the signature."""
     try:
         call = ast.parse(f"f({text.removeprefix('~')})", mode="eval").body
     except SyntaxError as error:
@@ -114,7 +113,7 @@ def arguments(operator, text):
 
 
 def reference(operator):
-    """The float64 reference of an elementwise operator, from test.ref."""
+    """Returns the C function of test.ref, which computes an element of an elementwise operator in float64; "" if the entry has none."""
     if "ref" not in operator.test:
         return ""
     count = KERNELS[operator.kernel] if operator.kernel else sum(a.is_tensor for a in operator.args)
@@ -124,13 +123,13 @@ def reference(operator):
 
 
 def differentiable(operator):
-    """True if gradients are checked: of operators with a derivative and of composites, unless test.grad says otherwise."""
+    """True if gradients are checked: for operators with a derivative and for composites, unless test.grad says otherwise."""
     return operator.test.get("grad", operator.grads is None or bool(operator.grads))
 
 
 def accuracy_samples(operator):
-    """The samples whose call test/accuracy makes for all floats: one for each way to call an elementwise operator of one tensor. The bound is
-    test.ulps, 1 for those with a unary kernel."""
+    """Returns the samples that test/accuracy calls for all floats: one for each set of other arguments of an elementwise operator of one tensor. The error bound is test.ulps,
+    which is 1 by default for operators with a unary kernel."""
     unary = operator.kernel == "unary" and "float" in operator.dtypes and not operator.gives_bool
     if not unary and "ulps" not in operator.test:
         return []
@@ -142,7 +141,7 @@ def accuracy_samples(operator):
 
 
 def case(operator, text):
-    """The struct test_case of a sample."""
+    """Returns the struct test_case of a sample."""
     rows = arguments(operator, text)
     facts = {"tolerance": operator.test["tol"]} if "tol" in operator.test else {}
     facts |= {"reference": f"{operator.c_name}_reference"} if "ref" in operator.test else {}
@@ -151,7 +150,7 @@ def case(operator, text):
     facts |= {"batch": json.dumps(operator.test["batch"])} if "batch" in operator.test else {}
     flags = {"no_gradient": not differentiable(operator) or text[0] == "~", "complex_only": operator.test.get("complex"), "contiguous_only": operator.test.get("contiguous")}
     facts |= {name: "true" for name, on in flags.items() if on}
-    while rows and rows[-1] == ABSENT:  # as what is not named is
+    while rows and rows[-1] == ABSENT:  # an initialiser that is left out means TEST_ABSENT, too
         rows.pop()
     args = f"(const struct test_arg[{len(operator.args)}]){{{', '.join(rows) or ABSENT}}}" if operator.args else "NULL"
     row = [json.dumps(operator.name), json.dumps(text), str(len(operator.args)), args, *(f".{name} = {value}" for name, value in facts.items())]

@@ -1,6 +1,6 @@
 """Reads the operators of schema/*.toml and checks them. Every error names file and line.
 
-This file holds the grammar of signatures and the keys of an entry. The C types are in ctype.py, the formulas in formula.py.
+This file has the grammar of signatures and the keys of an entry. ctype.py has the C types, formula.py the language of formulas.
 """
 import doctest
 import re
@@ -15,7 +15,7 @@ except ModuleNotFoundError:  # before Python 3.11
     import tomli as tomllib
 
 KINDS = {"Tensor", "Scalar", "int", "float", "bool", "dtype", "device", "str", "Generator"}
-KERNELS = {"unary": 1, "binary": 2, "ternary": 3}  # and "gradient", of two or three tensors, whose entries are derived
+KERNELS = {"unary": 1, "binary": 2, "ternary": 3}  # number of tensors; gradient.py adds entries of the kind "gradient", with two or three
 RULES = {"promote", "float", "compare", "bool", "keep"}
 OVERLAPS = ("any", "element", "none")  # enum grd_overlap in src/op/plan.h
 LAWS = {"lines": {"keep", "sum"}, "reduce": {"keep", "sum", "mean", "float", "bool", "int64"}}  # law -> its types
@@ -23,34 +23,35 @@ REDUCE_KEYS = {"passes", "empty", "none", "refuses", "name"}  # struct grd_reduc
 REDUCE_KINDS = {"first", "sum", "prod", "difference", "abs", "square", "exp", "nonzero", "max", "min", "find"}
 REDUCE_FINISHES = {"", "divide", "mean", "root", "divide_root", "finite", "log", "any", "all"}
 CATEGORIES = {"bool", "integer", "float", "complex"}
-# An entry may say its scalar body of: a category, "real" for all but complex numbers. For bool that of integers serves too.
+# category -> the keys of `body` that may give its scalar body, in order of preference. "real" is every category but complex; bool falls back to the body of integers.
 BODIES = {"bool": ("bool", "integer", "real"), "integer": ("integer", "real"), "float": ("float", "real"), "complex": ("complex",)}
 REFUSALS = {"RuntimeError": "GRD_ERROR_RUNTIME", "NotImplementedError": "GRD_ERROR_NOT_IMPLEMENTED"}
 FORMS = ("functional", "inplace", "out")
-UNDERIVED = {"missing": "grd_derivative_missing", "not implemented": "grd_derivative_not_implemented"}  # grad = "…": the backward that raises the error PyTorch has
+UNDERIVED = {"missing": "grd_derivative_missing", "not implemented": "grd_derivative_not_implemented"}  # grad = "…" -> the backward that raises PyTorch's error
 FORWARD = ("zero", "pointwise", "lines", "linear", "multilinear", "adjoint", "given", "taken", "refuse")  # enum grd_forward in src/autograd/derivative.h; refuse: absent there
 KEYS = {"sig", "doc", "example", "type", "kernel", "expr", "body", "save", "dtypes", "formula", "through", "composite", "grad", "jvp", "forms", "view", "everywhere", "scalar", "words", "mask", "divides", "commutes", "refuse", "number", "operator", "block", "light", "bits", "law", "reduce", "plan", "whole", "run", "check", "shortcut", "overlap", "providers", "fills", "node", "out", "version", "alone", "autocast", "batch", "symbol", "inlined", "where", "fast", "hidden", "python", "test"}
-# Keys of an entry that are fields of Operator as they stand.
+# Keys of an entry that are copied into the fields of Operator with the same names.
 AS_WRITTEN = ("kernel", "expr", "save", "number", "mask", "divides", "commutes", "light", "bits", "formula", "through", "composite", "law", "whole", "run", "check", "shortcut", "providers", "overlap", "view",
               "everywhere", "alone", "autocast", "version", "fills", "scalar", "symbol", "inlined")
-IMPLEMENTED = {"kernel", "formula", "through", "composite", "law", "whole"}  # keys that say how; an entry without them has a plan and a run
+IMPLEMENTED = {"kernel", "formula", "through", "composite", "law", "whole"}  # keys that say how the operator is implemented; an entry without them has a plan and a run
 PYTHON_KEYS = {"name", "in", "inplace", "arguments", "numbers", "values", "lists", "tuple", "none", "extra", "also", "named"}
 HOMES = ("function", "method", "nn", "linalg", "special", "fft", "windows")
 INNER = HOMES[2:]  # modules inside gradus._C
-# The words of string arguments that are the same wherever an argument of that name is; an entry may say others.
+# String argument -> the values that it accepts, for all operators with an argument of this name; an entry may give others.
 WORDS = {
     "reduction": '"none", "mean" or "sum"',
     "memory_format": '"preserve", "contiguous", "channels_last" (of 4 dimensions) or "channels_last_3d" (of 5)',
     "rounding_mode": '"trunc" or "floor"; absent: not rounded',
 }
-# Which dtype an out= must have (enum grd_out_dtype), and the texts of the error that several operators share. In braces stand the dtypes of out= and of the
+# The rules for the dtype of out= (enum grd_out_dtype), and the error texts that several operators share. {out} and {result} are replaced by the dtypes of out= and of the
 # result; {c …} is the name of the C++ type.
 OUT_DTYPES = ("result", "given", "self", "real", "promoted", "rest", "bool", "int64", "complex", "floating", "castable")
 OUT_TEXTS = {
     "expected": "Expected out tensor to have dtype {c result}, but got {c out} instead",
     "found": "Found dtype {out} but expected {result}",
 }
-# How a call with batch tensors is run (enum grd_batch_rule in src/dispatch/op.h); anything else is a formula over physical tensors. A composite without a rule is run by its parts.
+# The values of `batch` that name a rule for calls with batch tensors (enum grd_batch_rule in src/dispatch/op.h). Any other value is a formula over physical tensors. A composite
+# without a rule runs its formula or its C function on the batch tensors.
 BATCH_RULES = ("align", "shift", "trailing", "random", "loop", "refuse")
 AUTOCAST = ("lower", "float32", "promote")  # enum grd_autocast_rule in src/dispatch/op.h
 BATCH_REFUSALS = {"dynamic": "vmap: We do not support batching operators that can output dynamic shape. Attempted to vmap over aten::{name}. Please file an issue at "
@@ -71,7 +72,7 @@ class Argument:
     optional: bool = False  # "?"
     default: object = None
     has_default: bool = False
-    keyword: bool = False  # after "*": in Python given by name
+    keyword: bool = False  # after "*" in the signature: keyword-only in Python
 
     @property
     def is_tensor(self):
@@ -92,23 +93,23 @@ class Operator:
     results: list  # names; one unnamed result is ["result"]
     returns_list: bool
     doc: str
-    example: str = ""  # a doctest: input lines begin with ">>> ", and what they print follows
+    example: str = ""  # a doctest: input lines begin with ">>> ", and their output follows
     kernel: str = None
     rule: str = None
     mask: bool = False
     divides: bool = False  # integer division by zero is an error
-    commutes: bool = False  # a number may come first
-    refuse: dict = field(default_factory=dict)  # a category without kernels -> (error code, text), where PyTorch says more than that there is none
-    number: str = None  # the entry whose kernel runs where the last input is a number for tensors of a half type, which is not rounded to that type
-    block: frozenset = frozenset()  # categories for which the body of the kernel takes n contiguous elements, not one
-    light: bool = False  # its arithmetic takes less time than moving the elements: it has loops of its own for large results and operands that are one element, and for bfloat16
+    commutes: bool = False  # `number` also applies if the first input is a number
+    refuse: dict = field(default_factory=dict)  # category without kernels -> (error code, text), if PyTorch's text differs from the usual one
+    number: str = None  # the entry whose kernel runs if the last input is a number and the tensors have a half type: that kernel takes the number unrounded
+    block: frozenset = frozenset()  # categories for which the body of the kernel takes n contiguous elements instead of one
+    light: bool = False  # moving the elements takes longer than the arithmetic: has special loops for large results, for operands of one element, and for bfloat16
     bits: str = None  # the kernel of half types: a C expression of the bits of x, y and z
-    expr: str = None  # what it does to an element: expression.py
+    expr: str = None  # computes an element of the result (expression.py)
     body: dict = field(default_factory=dict)  # category -> the scalar body of the kernel, a C expression
-    save: str = "self"  # in which a derived gradient is said; or "result"
+    save: str = "self"  # "self" or "result": the value that a derived gradient reads
     dtypes: frozenset = frozenset()
     formula: str = None
-    composite: bool = False  # in terms of other operators; recorded as one node where it has gradients, by its parts otherwise
+    composite: bool = False  # a C function that calls operators; recorded as one node if it has gradients, otherwise the operators that it calls are recorded
     grads: dict = None  # argument name -> formula; None for a composite that is recorded by its parts
     fast: dict = field(default_factory=dict)  # argument name -> accelerated formula, for gradients that are not differentiated
     where: dict = field(default_factory=dict)  # a name that formulas of the derivative use -> the formula it stands for
@@ -118,33 +119,33 @@ class Operator:
     view: bool = False
     everywhere: bool = False  # follows no address of a device, so it serves them all; views are
     scalar: bool = False
-    words: dict = field(default_factory=dict)  # string argument -> the words it accepts, as a text
-    python: dict = field(default_factory=dict)  # how Python sees it (PYTHON_KEYS)
+    words: dict = field(default_factory=dict)  # string argument -> the values that it accepts, as a text
+    python: dict = field(default_factory=dict)  # its names and parameters in Python (PYTHON_KEYS; python.py)
     test: dict = field(default_factory=dict)
     lines: dict = field(default_factory=dict)  # key -> line
-    autocast: str = None  # one of AUTOCAST: the dtype of its floating tensors while autocast is on; None: as they are
-    version: bool = True  # a call that writes bumps the version; False: the kernel does it itself, since it may write nothing
-    alone: bool = False  # in place it changes where the memory of the tensor is, or its sizes, so no other thread may use the tensor meanwhile
+    autocast: str = None  # one of AUTOCAST: the dtype to which autocast casts its floating tensors; None: not cast
+    version: bool = True  # a call that writes bumps the version; False: the kernel bumps it, since it may write nothing
+    alone: bool = False  # its in-place form changes the tensor's sizes or the address of its memory, so no other thread may use the tensor meanwhile
     out: dict = field(default_factory=dict)  # dtype: the rule, texts: the error for each result
-    symbol: str = ""  # in formulas: "+", or "unary -"
-    inlined: str = ""  # the C function of autograd/formula.h that derivatives call in its place
-    law: str = None  # the plan and the run that it has in common with others
-    reduce: dict = field(default_factory=dict)  # of the law "reduce": REDUCE_KEYS
-    plan: object = False  # plan_<name> and run_<name> are written in C, unless the entry says how it is implemented; a text: the call of another plan
-    whole: str = None  # why op_<name> is one function, written in C
-    run: str = None  # the run is that of several operators, and reads the plan alone
-    check: object = False  # check_<name> reads data between plan and run; a name: that of several operators, and reads the plan alone
-    shortcut: bool = False  # shortcut_<name> is tried first
-    providers: str = None  # named implementations of the run, in the order they are tried; None: native alone
-    overlap: str = "any"  # which memory out= may share with what is read: OVERLAPS
-    nodes: dict = field(default_factory=dict)  # names of its node, where PyTorch has others: "" -> always, argument -> where that is given, "inplace" -> of a call in place
-    is_operator: bool = True  # False: a kernel alone, which operators run
-    fills: str = None  # its vector of results fills an out= of any sizes: of a "given" length or one that is "computed" (enum grd_fills)
+    symbol: str = ""  # its operator in formulas: "+", or "unary -"
+    inlined: str = ""  # the C function of autograd/formula.h that derivatives call instead
+    law: str = None  # one of LAWS: the operator uses the plan and the run of that law
+    reduce: dict = field(default_factory=dict)  # for the law "reduce": REDUCE_KEYS
+    plan: object = False  # True: plan_<name> and, unless the entry says otherwise, run_<name> are written in C; a text: the call of another plan
+    whole: str = None  # op_<name> is written in C as one function, without plan and run; the text says why
+    run: str = None  # run_<text> is shared by several operators and reads only the plan
+    check: object = False  # True: check_<name> reads data between plan and run; a name: check_<text> is shared by several operators and reads only the plan
+    shortcut: bool = False  # shortcut_<name> is tried before the plan
+    providers: str = None  # named implementations of the run, in the order in which they are tried; None: native alone
+    overlap: str = "any"  # one of OVERLAPS: the memory that out= may share with the inputs
+    nodes: dict = field(default_factory=dict)  # node names that do not follow from the operator's: "" -> always, argument -> if it is given, "inplace" -> for a call in place
+    is_operator: bool = True  # False: only a kernel, which operators run
+    fills: str = None  # its one-dimensional result fills an out= of any sizes; the length is "given" or "computed" (enum grd_fills)
     reason: str = None  # why formulas of its derivative call hidden operators
-    underived: str = None  # one of UNDERIVED: the derivative is an error
-    specification: str = None  # grad = "of NAME": the operator whose derivative it has, by its parts: a composite with the first of the arguments and results
-    batch: str = None  # one of BATCH_RULES, or a formula over the physical tensors, each with the batch in front; None: a composite's parts have rules
-    batch_reason: str = ""  # why it loops, or the error for batch tensors
+    underived: str = None  # one of UNDERIVED: backward raises this error
+    specification: str = None  # grad = "of NAME": its derivative is that of the composite NAME, recorded by its parts; NAME's arguments and results are the first of its own
+    batch: str = None  # one of BATCH_RULES, or a formula over the physical tensors, whose dimension 0 is the batch; None: a composite, whose parts have rules
+    batch_reason: str = ""  # why it loops, or the error text for batch tensors
     through: str = None  # a formula whose calls are of implementations, below the dispatcher, that write `out`
 
     @property
@@ -153,7 +154,7 @@ class Operator:
 
     @property
     def inputs(self):
-        """The number of tensors that a kernel reads."""
+        """Returns the number of tensors that the kernel reads."""
         return sum(a.is_tensor for a in self.args)
 
     @property
@@ -187,7 +188,7 @@ class Operator:
 
     @property
     def c_name(self):
-        """The name in C identifiers. A leading underscore becomes "hidden_", because C++ reserves two underscores in a row."""
+        """Returns the name in C identifiers. A leading underscore becomes "hidden_", because C++ reserves names with two underscores in a row."""
         return "hidden" + self.name if self.hidden else self.name
 
     def arg(self, name):
@@ -198,7 +199,7 @@ class Operator:
 
 
 def split_top(text, separator=","):
-    """The parts of a text between separators outside brackets and quotes."""
+    """Returns the parts of a text between separators that are outside brackets and quotes."""
     parts, depth, quote, current = [], 0, None, ""
     for c in text:
         if quote:
@@ -246,7 +247,7 @@ def parse_argument(text):
 
 
 def parse_signature(text):
-    """'(Tensor self, *, Scalar alpha=1) -> Tensor' to (arguments, result names, returns_list)."""
+    """Returns (arguments, result names, returns_list) of a signature such as '(Tensor self, *, Scalar alpha=1) -> Tensor'."""
     match = re.fullmatch(r"\((.*)\) -> (.+)", text.strip(), re.S)
     if not match:
         raise ValueError(f"signature must read '(arguments) -> results', not '{text}'")
@@ -271,7 +272,7 @@ def parse_signature(text):
 
 
 def line_numbers(text):
-    """{operator: {key: line}} of a TOML file. The key '' has the line of the entry's header."""
+    """Returns {operator: {key: line}} of a TOML file. The key '' has the line of the entry's header."""
     found, current = {}, None
     for number, line in enumerate(text.splitlines(), 1):
         header = re.match(r"\[([\w\"]+)\]", line)
@@ -288,7 +289,7 @@ def default_forms(entry):
 
 
 def read_example(entry, fail):
-    """The text of the example. It must be valid Python that prints something."""
+    """Returns the text of the entry's example, which must be valid Python that prints something."""
     if "example" not in entry:
         return ""
     text = entry["example"].strip()
@@ -382,7 +383,8 @@ def read_operator(name, entry, file, lines):
 
 
 def read_batch(name, entry, args, is_operator, fail):
-    """The rule for batch tensors, and the reason of a loop or the error of a refusal: "refuse: <text>" or "refuse: <name of a text>". An entry that says nothing loops."""
+    """Returns the batch rule, and the reason of a loop ("loop: <why>") or the error text of a refusal ("refuse: <text>", or a key of BATCH_REFUSALS). Without `batch` the rule
+    follows from the implementation: align, shift, None for a composite, otherwise loop."""
     composite = {"formula", "composite"} & set(entry)
     derived = "align" if {"kernel", "through"} & set(entry) or not (composite or any(a.is_tensor for a in args)) else "shift" if {"law", "view"} & set(entry) else None
     rule, colon, reason = entry.get("batch", derived or "").partition(": ")
@@ -394,7 +396,7 @@ def read_batch(name, entry, args, is_operator, fail):
 
 
 def read_words(entry, args, name, fail):
-    """{string argument: the words it accepts}: those of the entry, or those that the argument's name has everywhere."""
+    """Returns {string argument: the values that it accepts}: those of the entry, or those of WORDS for the argument's name."""
     given, strings = entry.get("words", {}), [a.name for a in args if a.kind == "str"]
     for argument in given:
         if argument not in strings:
@@ -407,7 +409,7 @@ def read_words(entry, args, name, fail):
 
 
 def read_refuse(entry, dtypes, fail):
-    """{category: (error code, text)} of the one refusal an entry may have: refuse.bool = "RuntimeError: …"."""
+    """Returns {category: (error code, text)} of the one refusal that an entry may have: refuse.bool = "RuntimeError: …"."""
     refuse = {}
     for category, text in entry.get("refuse", {}).items():
         error, _, text = text.partition(": ")
@@ -418,7 +420,7 @@ def read_refuse(entry, dtypes, fail):
 
 
 def read_body(entry, dtypes, fail):
-    """{category: expression}: body = "…" for all dtypes, or body.<category> = "…"."""
+    """Returns {category: expression} of body = "…", for all dtypes, or body.<category> = "…"."""
     given, categories = entry.get("body", {}), [category for category in BODIES if category in dtypes]
     if isinstance(given, str):
         return dict.fromkeys(categories, given)
@@ -430,7 +432,7 @@ def read_body(entry, dtypes, fail):
 
 
 def read_out(entry, results, forms, fail):
-    """The rule of an out=, with a text for each result; {} where whatever can be cast is taken."""
+    """Returns the rule for the dtype of out=, with an error text for each result; {} if out= takes every dtype to which the result can be cast."""
     if "out" not in entry:
         return {}
     given = entry["out"]
@@ -453,7 +455,7 @@ def read_out(entry, results, forms, fail):
 
 
 def read_reduce(entry, results, fail):
-    """The rule of an operator of the law "reduce". A pass is "KIND [FINISH] [-> RESULT]"; of one result it is the last that writes it."""
+    """Returns the rule of an operator of the law "reduce". A pass is "KIND [FINISH] [-> RESULT]"; an operator of one result writes it in the last pass."""
     given = entry.get("reduce", {})
     if bool(given) != (entry.get("law") == "reduce"):
         fail("the law 'reduce' and its facts, reduce.…, belong together", "law")
@@ -511,12 +513,12 @@ def read_grads(entry, args, kernel, formula, composite, fail):
 
 
 def specification_of(grad):
-    """NAME of grad = "of NAME"; None for any other `grad`."""
+    """Returns NAME of grad = "of NAME"; None for any other `grad`."""
     return grad.removeprefix("of ") if isinstance(grad, str) and grad.startswith("of ") else None
 
 
 def read_fast(entry, grads, fail):
-    """{argument: formula} of fast.grad.<argument>, which goes with grad.<argument>."""
+    """Returns {argument: formula} of fast.grad.<argument>. Each needs a grad.<argument>."""
     fast = entry.get("fast", {}).get("grad", {})
     for name in fast:
         if name not in (grads or {}):
@@ -525,7 +527,7 @@ def read_fast(entry, grads, fail):
 
 
 def read_where(entry, args, results, grads, fail):
-    """{name: formula} of the names that an entry gives to parts of its formulas: where.u = "grad * weight"."""
+    """Returns {name: formula} of the names that an entry gives to parts of its formulas: where.u = "grad * weight"."""
     where = entry.get("where", {})
     for name in where:
         if not grads or name in {"grad", *(a.name for a in args), *results} or not name.isidentifier():
@@ -537,7 +539,7 @@ def read_where(entry, args, results, grads, fail):
 
 
 def read_jvp(entry, args, grads, fail):
-    """The rule for tangents: that of the entry, or the rule that follows from the operator's kind."""
+    """Returns the forward rule: that of the entry, or the rule that follows from the operator's kind."""
     given = entry.get("jvp")
     if given is not None and not grads:
         fail("an operator without a gradient of its own has no forward rule", "jvp")
@@ -563,19 +565,19 @@ def check_numbers(operators):
 
 
 def hidden_calls(operator, formulas):
-    """The hidden operators that formulas of its derivative call, themselves or through the names in `where`."""
+    """Returns the hidden operators that gradient formulas of the operator call, directly or through the names in `where`."""
     words = {word for formula in formulas for word in re.findall(r"\w+", formula)}
     parts = [operator.where[word] for word in sorted(words & operator.where.keys())]
     return {word for word in words if word.startswith("_")} | (hidden_calls(operator, parts) if parts else set())
 
 
 def accelerations(operators):
-    """The hidden operators that only fast.grad formulas call."""
+    """Returns the hidden operators that only fast.grad formulas call."""
     return {name for o in operators.values() for name in hidden_calls(o, o.fast.values())} - {name for o in operators.values() for name in hidden_calls(o, (o.grads or {}).values())}
 
 
 def check_specifications(operators):
-    """An operator that has the derivative of another is called as that is, and more; it accelerates all gradients."""
+    """Raises an error unless an operator with grad = "of NAME" has the arguments and results of NAME as the first of its own, and a fast.grad for every gradient."""
     for operator in operators.values():
         if operator.specification is None:
             continue
@@ -589,7 +591,7 @@ def check_specifications(operators):
 
 
 def check_hidden(operators):
-    """A formula is the mathematics in public operators; what accelerates one is not differentiated."""
+    """Raises an error if a gradient formula calls hidden operators and the entry gives no reason, or if an operator that accelerates gradients has a gradient itself."""
     for operator in operators.values():
         if bool(operator.reason) != bool(hidden_calls(operator, (operator.grads or {}).values())):
             raise operator.error("hidden = \"…\" says why a formula of the derivative calls hidden operators, and stands where one does", "hidden")
@@ -599,14 +601,14 @@ def check_hidden(operators):
 
 
 def derivative_of_another(entry, entries):
-    """What grad = "as norm" says: the derivative of norm, which has the same arguments, for a node of another name."""
+    """Returns the keys of the derivative that grad = "as norm" copies from the entry of norm, which has the same arguments. The node's name is the operator's own."""
     grad = entry.get("grad")
     other = entries.get(grad.removeprefix("as "), {}) if isinstance(grad, str) else {}
     return {key: other[key] for key in ("grad", "where", "fast", "jvp") if key in other}
 
 
 def copy_of(name, entry):
-    """The entry of transpose_copy, where transpose says `copied`, the homes in Python: what the view shows, in memory of its own."""
+    """Returns the entry of transpose_copy for a view transpose whose entry has the key `copied`, which says where Python has transpose_copy. It clones what the view shows."""
     args, _, several = parse_signature(entry["sig"])
     view = f"{name}({', '.join(f'{a.name}={a.name}' if a.has_default else a.name for a in args)})"
     names = entry.get("python", {}).get("name", name).split()
@@ -618,7 +620,7 @@ def copy_of(name, entry):
 
 
 def with_copies(entries):
-    """The entries, with NAME_copy after each view that has the key `copied`."""
+    """Returns the entries, with NAME_copy after each view that has the key `copied`."""
     found = {}
     for name, entry in entries.items():
         made = {f"{name}_copy": copy_of(name, entry)} if "copied" in entry else {}
@@ -627,7 +629,7 @@ def with_copies(entries):
 
 
 def read_schema(folder):
-    """{name: operator} of every entry of the folder, in order of file and line."""
+    """Returns {name: operator} of every entry of the folder, in order of file and line, followed by the kernels of derived gradients."""
     operators = {}
     for path in sorted(Path(folder).glob("*.toml")):
         text = path.read_text()

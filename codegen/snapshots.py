@@ -1,4 +1,4 @@
-"""The golden snapshots: what codegen writes for a small schema, byte for byte. --write accepts what it writes now."""
+"""Compares the C that codegen writes for the small schema of test/golden with its golden files, byte for byte. --write replaces the golden files."""
 import difflib
 import shutil
 import sys

@@ -1,7 +1,7 @@
 """Generates the typing stubs of the extension: the hand-written python/_C/stubs.pyi with the functions and methods of the schema inserted.
 
-A line "# schema: functions" or "# schema: methods" of the hand-written file is replaced, but for methods that are there by hand; the functions
-of nn, linalg, special, fft and windows make files of their own.
+The lines "# schema: functions" and "# schema: methods" of the hand-written file are replaced by definitions. A method that is written by hand is not generated. The functions of
+nn, linalg, special, fft and windows make files of their own.
 """
 import keyword
 import re
@@ -10,7 +10,7 @@ from pathlib import Path
 from codegen.python import functions
 from codegen.schema import HOMES, INNER
 
-# The underscored names are those of stubs.pyi: a Tensor has methods and properties called int, float, dtype, …
+# The names with an underscore are aliases that stubs.pyi defines, since a Tensor has methods and properties called int, float, dtype, …
 TYPES = {"TENSOR": "Tensor", "TENSORS": "Sequence[Tensor]", "SCALAR": "Number", "INT": "_int", "FLOAT": "_float", "BOOL": "_bool",
          "DIMS": "Sequence[_int] | _int", "DTYPE": "_dtype | _type", "DEVICE": "_device | _str | _int", "STRING": "_str",
          "GENERATOR": "Generator", "OUT": "Tensor", "OUTS": "Sequence[Tensor]", "LAYOUT": "_layout", "PIN_MEMORY": "_bool", "SPARSE_GRAD": "_bool", "INPLACE": "_bool", "REDUCTION": "_int"}
@@ -44,7 +44,7 @@ def argument(parameter):
 
 
 def arguments(signature, home, loose):
-    """The parameters of a def. If `loose`, the sizes of a list are given as separate arguments."""
+    """Returns the parameters of a def. If `loose`, the last positional parameter, a list of sizes, is given as separate arguments: *size."""
     words, star = [], False
     for index, parameter in enumerate(signature.parameters):
         if home == "method" and index == 0:
@@ -70,7 +70,7 @@ def result(signature):
 
 
 def definition(function, indent):
-    """A def, or an @overload for each signature."""
+    """Returns the def of a function, or an @overload for each of its signatures."""
     ways = [(s, loose) for s in function.signatures for loose in ((False, True) if s.loose else (False,))] + [(s, False) for s in function.others]
     name = function.name
     if keyword.iskeyword(name):
@@ -89,7 +89,7 @@ def named_tuples(found):
 
 
 def module(definitions):
-    """The text of a module with these functions. The classes of their results are those of gradus._C."""
+    """Returns the text of a module with these functions. It imports the classes of their results from gradus._C."""
     results = sorted(set(re.findall(r"-> (_\w+_result)", definitions)))
     return MODULE_HEAD + (f"from gradus._C import {', '.join(results)}\n\n" if results else "") + definitions
 

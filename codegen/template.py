@@ -1,6 +1,6 @@
-"""Templates: C that reads as C, with a $name, or ${name}, for each part that differs; and rows of tables.
+"""Fills templates and wraps lines. A template is C with $name or ${name} for each part that differs.
 
-A line that is nothing but a $name takes the lines of its part, each indented as the $name is. Where the part is empty, the line goes.
+A line that consists of a $name alone is replaced by the lines of that part, each indented as the $name is. If the part is empty, the line is removed.
 """
 import re
 import textwrap
@@ -20,12 +20,12 @@ def fill(template, **parts):
 
 
 def pieces(text):
-    """The text cut where a line may end: after commas and semicolons outside strings."""
+    """Returns the text cut where a line may end: after commas and semicolons outside strings."""
     return re.findall(r"""(?:"(?:\\.|[^"\\])*"|[^",;]|[,;](?! ))*(?:[,;] |$)""", text)
 
 
 def wrap(words, before="", after="", separator=", ", indent="    "):
-    """The words with separators, in lines of at most WIDTH columns; the first begins with `before`, the last ends with `after`."""
+    """Returns the words with separators, in lines of at most WIDTH columns. The first line begins with `before`, the last ends with `after`."""
     lines, line = [], ""
     for piece in pieces(before + separator.join(words) + after):
         if line.strip() and len(line) + len(piece.rstrip()) > WIDTH:
@@ -36,12 +36,12 @@ def wrap(words, before="", after="", separator=", ", indent="    "):
 
 
 def function(head, body):
-    """A C function; on one line if its body is one statement and the line is short enough."""
+    """Returns a C function, on one line if its body has one line and the result is short enough."""
     if "\n" not in body.strip() and len(head) + len(body.strip()) + 5 <= WIDTH:
         return f"{head} {{ {body.strip()} }}\n"
     return f"{head}\n{{\n{textwrap.indent(body.strip(chr(10)), '    ')}\n}}\n"
 
 
 def joined(*parts):
-    """The parts that are not empty, with an empty line between any two."""
+    """Returns the parts that are not empty, with an empty line between any two."""
     return "\n".join(part for part in parts if part)

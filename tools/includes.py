@@ -1,7 +1,7 @@
-"""Each file of the extension includes the headers of the operators that it calls, and no others: then a new operator builds few files again.
+"""Writes the includes of operators in the files of the extension. Each file includes exactly the headers of the operators that it calls: a new operator recompiles few files.
 
-`python tools/includes.py` writes these lines, where the first of them stands or after the other includes; `check` is a part of `make lint`. Files of the library have one
-include for all of them, which the generator fills (codegen/uses.py).
+`python tools/includes.py` writes these lines where the first of them is now, or after the other includes; `check` is a part of `make lint`. A file of the library has one
+include for all its operators instead, a header that the generator writes (codegen/uses.py).
 """
 import re
 import sys

@@ -1,4 +1,4 @@
-"""What a compiler does not check: the floors, the notes, exported symbols, forbidden calls, compositions in Python, formatting, generated snapshots, edits of make mutate."""
+"""Checks what a compiler does not check: the floors, the notes, exported symbols, forbidden calls, compositions in Python, formatting, golden files, the edits of make mutate."""
 import ast
 import graphlib
 import re
@@ -17,7 +17,7 @@ from codegen import schema  # noqa: E402
 
 OPERATORS = ("gradus/ops", "gradus/gradus.h")
 
-# floor -> prefixes of what it may include, besides the C library. An include only ever goes down (ARCHITECTURE.md).
+# floor -> prefixes of the headers that it may include, besides the C library's. An include only goes down the floors (ARCHITECTURE.md).
 FLOORS = {
     "base": ["base/", "gradus/export.h", "gradus/error.h", "gradus/types.h", "gradus/runtime.h"],
     "kernel": ["base/", "kernel/", "gradus/export.h", "gradus/types.h", "gen/unary_", "gen/binary_", "gen/ternary_", "gen/gradient_", "gen/lines_", "gen/cast_", "gen/kernel_levels.h"],
@@ -41,13 +41,13 @@ def sources(*folders):
 
 
 def strip_comments(text):
-    """Comments and strings blanked, lines kept."""
+    """Returns the text with comments and strings replaced by spaces. Line numbers stay the same."""
     pattern = r'/\*.*?\*/|//[^\n]*|"(?:\\.|[^"\\\n])*"'
     return re.sub(pattern, lambda m: re.sub(r"[^\n]", " ", m[0]), text, flags=re.S)
 
 
 def check_extension():
-    """The extension is a client of the public headers: that is what shows them to be complete."""
+    """Checks that the extension includes only public headers of the library, which shows that they are complete."""
     own = {p.name for p in (ROOT / "python" / "_C").glob("*.h")}
     for path in sources("python/_C"):
         for number, line in enumerate(path.read_text().splitlines(), 1):
@@ -56,12 +56,12 @@ def check_extension():
                 yield f"{path.relative_to(ROOT)}:{number}: the extension may not include {match[1]}"
 
 
-# Floors whose files still include each other's headers in circles; nothing is added here.
+# Floors whose files still include each other's headers in circles. No floor is added here.
 CIRCLES_TO_BREAK = ("src/autograd",)
 
 
 def check_circles():
-    """Inside a floor, and inside the extension, no two files include each other's headers, directly or in a longer circle. X.c and X.h count as one file."""
+    """Checks that inside a floor, and inside the extension, no files include each other's headers in a circle of any length. X.c and X.h count as one file."""
     for folder in ["python/_C", *(f"src/{floor}" for floor in FLOORS)]:
         included = {}
         headers = {path.stem for path in (ROOT / folder).glob("*.h")}
@@ -113,12 +113,12 @@ def check_calls():
 
 ELEMENT = r"(?:double|float|int(?:8|16|32)_t|uint(?:16|32|64)_t|grd_complex\w+)"
 ANYTHING = rf"(?:{ELEMENT}|int64_t|uint8_t)"
-# Loops that are to move to src/kernel; nothing is added here.
+# Files with loops over elements that are to move to src/kernel. No file is added here.
 LOOPS_TO_MOVE = ("src/op/copy.c",)
 
 
 def loops(text):
-    """The for, while and do statements of C, each with its line: (line, text)."""
+    """Yields (line, text) of the for, while and do statements of a C text."""
     for match in re.finditer(r"\b(for|while|do)\b", text):
         end = match.end()
         depth = 0
@@ -131,9 +131,8 @@ def loops(text):
 
 
 def check_elements():
-    """Every loop over elements is in src/kernel: no operator chooses one of many elements by a cast pointer, and none of its loops follows a
-    pointer to elements or chooses by dtype. A pointer to int64_t or uint8_t, which may be one to sizes or kinds, is taken for one to elements if a cast
-    made it."""
+    """Checks that loops over elements are in src/kernel alone: in src/op no cast pointer is indexed by a variable, and no loop dereferences a pointer to elements or chooses by
+    dtype. A pointer to int64_t or uint8_t may point to sizes or enumerators; it counts as a pointer to elements if a cast made it."""
     chosen = re.compile(rf"\b{ANYTHING} \*\)[^;,]*\)\[[a-z]")
     for path in sources("src/op"):
         text = strip_comments(path.read_text())
@@ -195,7 +194,7 @@ def check_snapshots():
 
 
 def check_mutants():
-    """The wrong edits that make mutate makes can still be made, and the tests that notice them are there."""
+    """Checks that each edit of make mutate finds its text exactly once, and that the tests which should notice it exist."""
     for path in sorted((ROOT / "test/mutants").glob("*.toml")):
         for mutant in tomllib.loads(path.read_text())["mutant"]:
             file = ROOT / mutant["file"]
@@ -216,7 +215,7 @@ def check_numerics():
 
 
 def words_of_the_language():
-    """The words that an entry may say: the tables of codegen/schema.py."""
+    """Yields the words of the schema language, such as names of rules: those in the tables of codegen/schema.py."""
     for name, table in vars(schema).items():
         if name.isupper() and isinstance(table, (set, tuple, dict)):
             for word in table:
@@ -226,7 +225,7 @@ def words_of_the_language():
 
 
 def check_names():
-    """The generator and the dispatcher know no operator by name: what is particular to one is a fact of its entry."""
+    """Checks that the generator and the dispatcher name no operator: whatever is particular to an operator is a key of its entry."""
     names = {name for name in schema.read_schema(ROOT / "schema") if len(name) > 1} - set(words_of_the_language())
     for path in sorted((ROOT / "codegen").glob("*.py")):
         for node in ast.walk(ast.parse(path.read_text())):
@@ -239,14 +238,14 @@ def check_names():
 
 
 def check_batches():
-    """Every entry has a rule for batch tensors: the law's, that of its parts, or its own."""
+    """Checks that every entry has a batch rule: its own, or one that follows from its law or from the operators that it calls."""
     for operator in schema.read_schema(ROOT / "schema").values():
         if operator.is_operator and operator.batch == "loop" and not operator.batch_reason:
             yield f"{operator.file}:{operator.line}: [{operator.name}] say how it is run for batch tensors: batch = \"<{', '.join(schema.BATCH_RULES)}, or a formula>\""
 
 
 def check_bodies(root=ROOT):
-    """Every scalar body of a kernel belongs to an entry of the schema, or another body calls it."""
+    """Checks that every hand-written scalar body of a kernel belongs to an entry of the schema or is called by another body."""
     operators = schema.read_schema(root / "schema").values()
     used = {f"{o.kernel}_{o.c_name}" for o in operators if o.kernel}
     for kind in schema.KERNELS:
@@ -261,7 +260,8 @@ def check_bodies(root=ROOT):
 
 
 def unused_functions(root, expressions):
-    """Functions that the headers of src/kernel declare are named somewhere below the first column, where bodies and tables are, or by an entry."""
+    """Yields a problem for each function that a header of src/kernel declares and nobody uses: it occurs in no indented line (bodies and tables are indented), no entry and no file
+    of codegen."""
     texts = {p: strip_comments(p.read_text()) for p in sorted((root / "src").rglob("*.[ch]"))}
     inside = set(re.findall(r"\w+", " ".join(re.findall(r"^[ \t#\[].*", "\n".join(texts.values()), re.M)) + expressions))
     inside |= set(re.findall(r"\w+", " ".join(p.read_text() for p in (root / "codegen").glob("*.py"))))

@@ -3,9 +3,9 @@
   tools/modules.py                          every module, float32 and float64, training and evaluation where these differ
   tools/modules.py 'nn.Conv*' --limit 5     some modules, and at most that many samples of each dtype and mode
 
-Both frameworks construct a module from the same seed and call it. Parameters, repr, outputs, buffers afterwards, and the gradients of inputs and
-parameters must be equal, and each must load the other's state_dict. A sample that PyTorch refuses must be refused. The table says for each module how many
-samples are equal and why the first of the others is not. PYTHONPATH holds the package to compare, e.g. build/release/python.
+Both frameworks construct a module from the same seed and call it. Parameters, repr, outputs, buffers after the call, and the gradients of inputs and
+parameters must be equal, and each module must load the other's state_dict. If PyTorch raises an error for a sample, Gradus must raise one. The table says for each module how many
+samples are equal, and why the first of the others is not. PYTHONPATH must have the package to compare, e.g. build/release/python.
 """
 import argparse
 import dataclasses
@@ -22,13 +22,13 @@ import gradus
 import torch
 
 DTYPES = (torch.float32, torch.float64)
-# Sums of float32 in another order differ by more than torch.testing allows; float64 shows that nothing else does.
+# float32 sums in another order differ by more than torch.testing allows. float64 is compared at torch.testing's tolerances, which would show any other difference.
 TOLERANCES = {torch.float32: {"rtol": 1e-5, "atol": 2e-5}}
 SEED = 7
 
 
 def database():
-    """The list of PyTorch's ModuleInfo. It imports the package expecttest, of which nothing is used here, so a stand-in does."""
+    """Returns PyTorch's list of ModuleInfo. Its module imports the package expecttest; nothing of it is used here, so an empty module takes its place."""
     if "expecttest" not in sys.modules:
         stand_in = types.ModuleType("expecttest")
         stand_in.TestCase, stand_in.ACCEPT = unittest.TestCase, False
@@ -43,7 +43,7 @@ def database():
 
 
 def to_gradus(value, memo=None):
-    """The counterpart of a value of PyTorch: tensors are copied, each once; classes and functions are found by their names."""
+    """Returns the counterpart of a value of PyTorch: tensors are copied, each once; classes and functions are found by their names."""
     memo = {} if memo is None else memo
     if isinstance(value, torch.Tensor):
         if id(value) not in memo:
@@ -68,7 +68,7 @@ def to_gradus(value, memo=None):
 
 
 def module_to_gradus(module, memo):
-    """A module with the same attributes, as unpickling would make it; its class is found by its module and name."""
+    """Returns a module of Gradus with the same attributes, made as unpickling makes it. Its class is found by module and name."""
     home = importlib.import_module(type(module).__module__.replace("torch", "gradus", 1))
     kind = getattr(home, type(module).__name__)
     result = kind.__new__(kind)
@@ -77,7 +77,7 @@ def module_to_gradus(module, memo):
 
 
 def to_torch(value):
-    """The counterpart of a value of Gradus: tensors are copied."""
+    """Returns the counterpart of a value of Gradus. Tensors are copied."""
     if isinstance(value, gradus.Tensor):
         return torch.from_numpy(value.detach().numpy().copy())
     if isinstance(value, (list, tuple)):
@@ -91,11 +91,11 @@ def to_torch(value):
 
 
 class Difference(Exception):
-    """The text says in what the two frameworks differ."""
+    """Raised if the two frameworks differ; its text says in what."""
 
 
 def tensors_in(value):
-    """All tensors in nested tuples, lists and dicts, in order."""
+    """Returns all tensors in nested tuples, lists and dicts, in order."""
     if isinstance(value, (gradus.Tensor, torch.Tensor)):
         return [value]
     if isinstance(value, dict):
@@ -104,7 +104,7 @@ def tensors_in(value):
 
 
 def expect_equal(what, got, wanted):
-    """Raises Difference unless the values of Gradus are those of PyTorch, within TOLERANCES or those of torch.testing."""
+    """Raises Difference unless the tensors of Gradus are close to those of PyTorch, by TOLERANCES or by the tolerances of torch.testing."""
     got, wanted = tensors_in(got), tensors_in(wanted)
     if len(got) != len(wanted):
         raise Difference(f"{what}: {len(got)} tensors, not {len(wanted)}")
@@ -118,7 +118,7 @@ def expect_equal(what, got, wanted):
 
 
 def attempt(function, *args, **kwargs):
-    """The result of the call and None, or None and the exception."""
+    """Returns (result, None) of the call, or (None, exception) if it raises one."""
     try:
         return function(*args, **kwargs), None
     except Exception as error:
@@ -126,7 +126,7 @@ def attempt(function, *args, **kwargs):
 
 
 def both(what, ours, theirs):
-    """The results of two calls from the same seed; None where both raise. Raises Difference if one does."""
+    """Returns the results of two calls from the same seed; None if both raise. Raises Difference if only one raises."""
     gradus.manual_seed(SEED)
     got, error = attempt(ours)
     torch.manual_seed(SEED)
@@ -139,7 +139,7 @@ def both(what, ours, theirs):
 
 
 def compare(info, sample, dtype, training):
-    """Raises Difference if a sample of the database is not equal in both."""
+    """Raises Difference if the two frameworks differ for a sample of the database."""
     name = info.module_cls.__name__
     if not hasattr(gradus.nn, name):
         raise Difference("absent")
@@ -157,7 +157,7 @@ def compare(info, sample, dtype, training):
         for tensor in tensors_in((forward.args, forward.kwargs)):
             if tensor.requires_grad:
                 tensor.retain_grad()
-                tensor.grad = None  # of an earlier sample that shares the tensor
+                tensor.grad = None  # an earlier sample may share the tensor and have left its gradient
         results = both("forward", lambda: ours(*inputs[0], **inputs[1]), lambda: theirs(*forward.args, **forward.kwargs))
         if results is None:
             return
@@ -167,7 +167,7 @@ def compare(info, sample, dtype, training):
 
 
 def compare_gradients(ours, theirs, our_inputs, their_inputs, got, wanted):
-    """Compares the gradients of a weighted sum of all outputs, to parameters and inputs."""
+    """Compares the gradients of a weighted sum of all outputs with respect to parameters and inputs."""
     generator = torch.Generator().manual_seed(SEED)
     pairs = [pair for pair in zip(tensors_in(got), tensors_in(wanted)) if pair[1].requires_grad]
     if not pairs:
@@ -201,7 +201,7 @@ def compare_states(ours, theirs):
 
 
 def samples(info, dtype, training, limit):
-    """The samples of a module, evenly chosen where there are more than `limit`."""
+    """Returns the samples of a module; if there are more than `limit`, at most that many, evenly spaced."""
     torch.manual_seed(SEED)
     found = info.module_inputs_func(info, device="cpu", dtype=dtype, requires_grad=True, training=training)
     step = max(1, -(-len(found) // limit)) if limit else 1
@@ -209,7 +209,7 @@ def samples(info, dtype, training, limit):
 
 
 def run(info, limit=None):
-    """The number of samples of a module, and the reasons of those that are not equal."""
+    """Returns the number of samples of a module, and the reasons of those that are not equal."""
     count, reasons = 0, []
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")

@@ -1,12 +1,12 @@
-"""Makes small wrong edits in a copy of the tree, one at a time, and fails when the tests that should notice one pass.
+"""Makes small wrong edits in a copy of the tree, one at a time, and fails if the tests that should notice an edit pass.
 
-  mutate.py                       all of test/mutants/*.toml
-  mutate.py --only softmax        those whose names contain a word; or those of a file: --only autograd
-  mutate.py --sample 8            so many, drawn at random from all files
-  mutate.py --list
+  mutate.py                       makes all edits of test/mutants/*.toml
+  mutate.py --only softmax        makes the edits whose names contain the word, or the edits of one file: --only autograd
+  mutate.py --sample 8            makes 8 edits, drawn at random from all files
+  mutate.py --list                prints the edits
 
-An edit is `file`, `find` (which stands there once) and `replace`; `tests` are programs of the C tests, with a filter if they take one
-("test_matrix softmax"), or files of test/python, with a test if one is meant ("package/test_index.py::test_errors").
+An edit consists of `file`, `find` (a text that occurs once in the file) and `replace`. Its `tests` are C test programs, with a filter if they take one
+("test_matrix softmax"), or files of test/python, with the name of a test if only one is meant ("package/test_index.py::test_errors").
 """
 import argparse
 import os
@@ -45,7 +45,7 @@ def read_mutants():
 
 
 def copy_tree():
-    """What git knows, or would add; a file that is the same is left alone, so that little is built again."""
+    """Copies the files that git tracks or would add to TREE, and deletes others there. Equal files are not written, so that little is built again."""
     listed = subprocess.run(["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"], cwd=ROOT, capture_output=True, text=True, check=True)
     names = {name for name in listed.stdout.split("\0") if (ROOT / name).is_file()}
     for name in names:
@@ -62,7 +62,7 @@ def copy_tree():
 
 
 def run(command, timeout=None):
-    """The exit status and what was said; None where the time was over."""
+    """Returns the exit status and the output of a command. The status is None if the command ran longer than `timeout`."""
     environment = {**os.environ, "CCACHE_BASEDIR": str(TREE), "CCACHE_NOHASHDIR": "1", "PYTHONDONTWRITEBYTECODE": "1"}
     try:
         result = subprocess.run(command, cwd=TREE, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace", timeout=timeout)
@@ -72,7 +72,7 @@ def run(command, timeout=None):
 
 
 def build(tests):
-    """An error message, or "" where all that the tests need has been built."""
+    """Builds what the tests need. Returns the end of the output if that fails, otherwise ""."""
     targets = sorted({test.split()[0] for test in tests if ".py" not in test} | {"gradus_python" for test in tests if ".py" in test})
     status, said = run(["cmake", "--build", "--preset", "release", "-j", JOBS, "--target", *targets])
     return said[-3000:] if status else ""
@@ -86,7 +86,7 @@ def command_of(test):
 
 
 def failing(tests):
-    """The first of the tests that does not pass, with what it said, or None."""
+    """Returns the first test that fails and its output; None if all pass."""
     for test in tests:
         status, said = run(command_of(test), TIMEOUT)
         if status != 0:
@@ -97,7 +97,7 @@ def failing(tests):
 
 
 def try_mutant(mutant):
-    """("noticed", by which test), ("survives", "") or ("broken", why it is no mutant)."""
+    """Makes one edit, runs its tests, and undoes it. Returns ("noticed", the test that failed), ("survives", ""), or ("broken", why the edit or the build is impossible)."""
     path = TREE / mutant.file
     if not path.exists():
         return "broken", f"there is no {mutant.file}"
@@ -116,7 +116,7 @@ def try_mutant(mutant):
 
 
 def prepare(mutants):
-    """Builds everything, and makes sure that the tests pass as long as nothing is wrong."""
+    """Copies and builds the tree, and exits with an error unless all tests pass without any edit."""
     copy_tree()
     tests = sorted({test for mutant in mutants for test in mutant.tests})
     status, said = run(["cmake", "--preset", "release"])

@@ -1,11 +1,10 @@
-"""Nothing computes in Python: finds the functions of python/gradus that compose operators. A composition belongs into schema/, where it has one
-implementation for C, C++ and Python.
+"""Finds the functions of python/gradus that compose operators. A composition belongs in schema/, where it has one implementation for C, C++ and Python.
 
-Elements are computed by a call of an operator of the schema, or by arithmetic with a tensor. A function may compute elements and hand them on. It is refused if
+Elements are computed by a call of an operator of the schema, or by arithmetic with a tensor. A function may compute elements and return them. It is refused if
 elements that it has computed are an operand of a further operator or of arithmetic, directly or through a local variable, an attribute, an index or a view.
-Numbers that .item() and .tolist() read from tensors are not elements, and neither are sizes and dtypes. What happens in another function is not followed.
+Numbers that .item() and .tolist() read from tensors do not count as elements, nor do sizes and dtypes. Calls of other functions of the package are not followed.
 
-Subclasses of autograd.Function are refused, too, because their gradients are written in Python; HANDING_ON lists those that compute nothing.
+Subclasses of autograd.Function are refused, too, because their gradients are written in Python. HANDING_ON lists the ones that compute nothing.
 """
 import ast
 import sys
@@ -15,7 +14,7 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 from codegen import schema  # noqa: E402
 
-# Folders and files of python/gradus that may compose public operators, and why.
+# Folders and files of python/gradus that may compose public operators -> the reason.
 COMPOSING = {
     "distributions": "a distribution is a set of formulas of public operators",
     "func": "transformations of functions by public operators",
@@ -24,21 +23,21 @@ COMPOSING = {
     "autograd/gradcheck.py": "a tool of tests, which calls the user's function for each element",
     "testing": "a tool of tests",
 }
-# Subclasses of autograd.Function whose backward hands gradients on, calls the user's functions, or calls one operator.
+# Subclasses of autograd.Function whose backward only passes gradients on, calls the user's functions, or calls one operator.
 HANDING_ON = {"autograd/function.py": {"InplaceFunction", "_Once"}, "func/functions.py": {"_Elements"}, "masked/_gradient.py": {"_Enter"},
               "nn/modules/backward_hook.py": {"BackwardHookFunction"}, "utils/checkpoint.py": {"_Checkpoint"}}
-# Families of the schema, and operators of others, that create, copy or choose elements and compute none.
+# Families of the schema, and operators of other families, that create, copy or choose elements but compute none.
 PLACING_FAMILIES = {"arrange", "combine", "copy", "creation", "index", "pad", "random", "view"}
 PLACING = {"conj", "masked_fill", "real", "imag", "resolve_conj", "resolve_neg", "where"}
-# Names that arguments have throughout the package if they are tensors.
+# An argument with one of these names is a tensor throughout the package.
 TENSORS = {"bias", "grad", "input", "key", "mask", "query", "score", "target", "tensor", "weight", "x1", "x2", "y"}
-# Attributes and calls whose values are no elements.
+# Attributes and calls whose values are not elements.
 FACTS = {"device", "dim", "dtype", "element_size", "getattr", "hasattr", "id", "is_complex", "is_floating_point", "isinstance", "item", "itemsize", "layout", "len", "ndim",
          "numel", "requires_grad", "shape", "size", "str", "stride", "tolist", "type"}
 
 
 def operators(root):
-    """The names that operators which compute have in Python."""
+    """Returns the Python names of the operators that compute elements, and of their in-place forms."""
     computing = (o for o in schema.read_schema(root / "schema").values() if o.is_operator and not o.view and any(a.is_tensor for a in o.args)
                  and Path(o.file).stem not in PLACING_FAMILIES)
     names = {o.python.get("name", o.name) for o in computing} - PLACING
@@ -46,7 +45,7 @@ def operators(root):
 
 
 class Function:
-    """The compositions of one function: `found` maps lines to them."""
+    """Finds the compositions in one function: `found` maps a line to the text of its composition."""
 
     def __init__(self, node, names, modules, imported):
         self.names, self.modules, self.imported = names, modules, imported
@@ -65,14 +64,14 @@ class Function:
 
     @staticmethod
     def own_nodes(node):
-        """The nodes of a function without those of functions inside it."""
+        """Yields the nodes of a function without those of functions and classes inside it."""
         for child in ast.iter_child_nodes(node):
             yield child
             if not isinstance(child, (ast.FunctionDef, ast.Lambda, ast.ClassDef)):
                 yield from Function.own_nodes(child)
 
     def is_operator(self, function):
-        """True if the callee is an operator that computes. A hidden one is an attribute of the extension."""
+        """True if the callee is an operator that computes. A hidden operator counts only as an attribute of the extension."""
         if isinstance(function, ast.Name):
             return function.id in self.names & self.imported
         if not isinstance(function, ast.Attribute) or function.attr not in self.names or ast.unparse(function.value) in self.modules:
@@ -80,7 +79,7 @@ class Function:
         return not function.attr.startswith("_") or ast.unparse(function.value).startswith(("_C", "_nn", "gradus."))
 
     def operands(self, node):
-        """The operands of an operator or of arithmetic; none of another node."""
+        """Returns the operands of a call of an operator or of arithmetic; [] for other nodes."""
         if isinstance(node, ast.Call) and self.is_operator(node.func):
             return [node.func, *node.args, *(keyword.value for keyword in node.keywords)]
         if isinstance(node, ast.BinOp):

@@ -1,6 +1,6 @@
-"""Writes docs/torch_names.txt: PyTorch's public names, a line per module. Needs PyTorch; run it when a newer version becomes the yardstick.
+"""Writes docs/torch_names.txt: PyTorch's public names, a line per module. Needs PyTorch. Run it when Gradus begins to follow a newer version.
 
-The page of what is missing is made from this file, so that documents build where PyTorch is absent.
+The page "What is missing, by name" is made from this file, so that the documents can be built without PyTorch.
 """
 import importlib
 import inspect
@@ -19,7 +19,7 @@ FILE = Path(__file__).resolve().parent.parent / "docs" / "torch_names.txt"
 
 
 def resolve(path):
-    """The module or class of a dotted path, or None where this PyTorch cannot import it."""
+    """Returns the module or class of a dotted path; None if the installed PyTorch cannot import it."""
     if path == "torch.Tensor":
         return importlib.import_module("torch").Tensor
     try:
@@ -33,7 +33,7 @@ def is_public(owner, name):
     return not name.startswith("_") and not isinstance(value, types.ModuleType)
 
 
-# Names that `torch` exports although no document of PyTorch's describes them: the types of its compiler, and entries to other libraries.
+# Names that `torch` exports although PyTorch's documentation does not mention them: types of its compiler, and entry points of other libraries.
 INTERNAL = ("cudnn_", "miopen_", "mkldnn_", "fbgemm_", "quantized_", "parse_", "unify_", "import_ir")
 PUBLIC_TYPES = {"Generator", "Size", "Stream", "Event", "Tensor", "device", "dtype", "layout", "memory_format", "finfo", "iinfo", "qscheme"}
 

@@ -13,7 +13,7 @@ BITS, DIMENSIONS = 30, 21201
 
 
 def published(path):
-    """The numbers of each dimension but the first, from lines of dimension, degree, polynomial and numbers."""
+    """Yields the numbers of each dimension but the first. A line of the table has dimension, degree, polynomial and numbers."""
     for line in Path(path).read_text().splitlines()[1:]:
         yield [int(word) for word in line.split()[3:]]
 
@@ -28,7 +28,7 @@ def installed():
 
 
 def primitive_polynomials(degree):
-    """How many there are: Euler's totient of 2^degree - 1, divided by the degree."""
+    """Returns the number of primitive polynomials of a degree: Euler's totient of 2^degree - 1, divided by the degree."""
     totient = rest = (1 << degree) - 1
     for prime in range(2, rest + 1):
         if rest % prime == 0:

@@ -1,6 +1,6 @@
-"""Where C names are defined: the functions, macros and kernels of the tree, found by how clang-format lays them out, without a compiler.
+"""Finds where C names are defined: the functions, macros and kernels of the tree. It needs no compiler, because it relies on the layout that clang-format gives them.
 
-Generated files count where build/release has them.
+Generated files are included if build/release has them.
 """
 import re
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ MACRO = re.compile(r"^#define (\w+)\(.*(?:\\\n.*)*", re.M)
 VARIABLE = re.compile(r"^(?:static )?const struct \w+ (\w+)(?:\[\w*\])* =(?= \{)", re.M)
 KERNEL = re.compile(r"^(?!extern)\w.*?\bGRD_(?:TYPED|AT_LEVEL)\((\w+)\)[^{;]*?(?= \{|\n\{)", re.M)
 NO_CODE = re.compile(r"/\*.*?\*/|__attribute__\(\(.*?\)\)", re.S)
-# What every operator may call: its kernels are others.
+# Every operator may call these, so they are not listed among an operator's own kernels and functions.
 SHARED_KERNELS = ("src/kernel/table.h", "src/kernel/map.h", "src/kernel/map.c", "src/kernel/bytes.h")
 SHARED_FUNCTIONS = ("grd_plan_", "grd_copy_", "grd_op_", "op_")
 
@@ -31,7 +31,7 @@ class Place:
 
 @dataclass(frozen=True)
 class Definition:
-    """`body` is the text between the name and the end. A local definition is seen by its own file alone."""
+    """`body` is the text between the name and the end. A local definition is visible in its own file only."""
     path: str
     line: int
     name: str
@@ -51,12 +51,12 @@ def line_of(text, position):
 
 
 def without_comments(text):
-    """The text with comments and attributes blanked, and every line kept."""
+    """Returns the text with comments and attributes replaced by spaces. Line numbers stay the same."""
     return NO_CODE.sub(lambda found: re.sub(r"[^\n]", " ", found[0]), text)
 
 
 def body(code, start):
-    """The text of a definition from `start`: to the end of the line if that closes it, otherwise to the first brace in the first column."""
+    """Returns the text of a definition from `start` to the end of the line, if the line closes it, otherwise to the first closing brace in the first column."""
     line = code[start:code.find("\n", start)]
     return line if re.search(r"\};?$", line) else code[start:code.find("\n}", start)]
 
@@ -80,7 +80,7 @@ class Sources:
 
     @cache
     def text(self, path):
-        """The text of a file; "" where there is none."""
+        """Returns the text of a file; "" if there is no such file."""
         return (self.root / path).read_text() if (self.root / path).exists() else ""
 
     @cache
@@ -89,7 +89,7 @@ class Sources:
 
     @cache
     def first_lines(self, path):
-        """{word: the first line of the file that has it}"""
+        """Returns {word: the number of the first line of the file that contains it}."""
         found = {}
         for number, line in enumerate(self.lines(path), 1):
             for word in re.findall(r"\w+", line):
@@ -97,13 +97,13 @@ class Sources:
         return found
 
     def mention(self, path, word, note):
-        """The first line of the file that has the word, if any has."""
+        """Returns a list with the first line of the file that contains the word; [] if no line does."""
         line = self.first_lines(path).get(word)
         return [Place(path, line, word, note)] if line else []
 
     @cached_property
     def defined(self):
-        """{name: its definitions}, those of hand-written files first."""
+        """Returns {name: its definitions}, those of hand-written files first."""
         found = {}
         for path in self.paths("src/**/*.[ch]", f"{GENERATED}/*.[ch]"):
             for one in definitions(path, self.text(path)):
@@ -111,7 +111,7 @@ class Sources:
         return found
 
     def definitions_of(self, name, folder="src/", path=None):
-        """The definitions of a name below a folder that code in `path` sees: its own, if it has any."""
+        """Returns the definitions of a name below a folder that are visible in the file `path`: those in that file, or if it has none the ones that are not local."""
         found = [d for d in self.defined.get(name, []) if d.path.startswith(folder)]
         return [d for d in found if d.path == path] or [d for d in found if not d.is_local]
 
@@ -119,7 +119,7 @@ class Sources:
         return [d.place("generated") for name in names for d in self.defined.get(name, []) if d.path.startswith(GENERATED)]
 
     def reached(self, starts):
-        """The given functions of src/op, and all those of src/op that they call or pass on as pointers, but SHARED_FUNCTIONS."""
+        """Returns the given functions of src/op and all functions of src/op that they call or pass on as pointers, directly or not, except SHARED_FUNCTIONS."""
         found, left = {}, list(starts)
         while left:
             one = left.pop(0)
@@ -132,13 +132,13 @@ class Sources:
 
     @cached_property
     def tables(self):
-        """{member of struct grd_kernel_table: the struct of kernels, or the kernel, that it leads to}"""
+        """Returns {member of struct grd_kernel_table: the name of the struct of kernels, or of the kernel, to which it points}."""
         text = self.text("src/kernel/table.h").partition("struct grd_kernel_table {")[2].partition("\n};")[0]
         return {name: f"grd_{name}" for name in re.findall(r"\*(\w+)\[", text)} | {name: row for row, name in re.findall(r"const struct (\w+) \*(\w+)", text)}
 
     @cached_property
     def members(self):
-        """{struct of kernels: [(member, the function that it is)]}, e.g. grd_order_row: rank, sort, … Where a macro makes the function, its line in the struct."""
+        """Returns {struct of kernels: [(member, its function)]}, e.g. grd_order_row: rank, sort, … If a macro makes the function, the line of the member stands for it."""
         found = {}
         for one in (d for ds in self.defined.values() for d in ds if d.path.startswith("src/kernel/cpu/") and d.body.startswith(" {")):
             for match in re.finditer(r"\.(\w+) =([^.]*)", one.body):
@@ -149,7 +149,7 @@ class Sources:
         return found
 
     def kernels_of(self, functions):
-        """The kernels that functions take from the kernel table, by the members that they read, and those of src/kernel that they call by name."""
+        """Returns the kernels that functions read from the kernel table, found by the names of its members, and the functions of src/kernel that they call by name."""
         text, found = "\n".join(one.body for one in functions), []
         read = set(re.findall(r"(?:->|\.)(\w+)", text))
         for table in dict.fromkeys(re.findall(r"grd_kernels->(\w+)", text)):
@@ -160,7 +160,7 @@ class Sources:
 
     @cache
     def included(self, path):
-        """The file, and what it includes of src/kernel and src/base, directly or not."""
+        """Returns the file and the files of src/kernel and src/base that it includes, directly or not."""
         found, left = [], [path]
         while left:
             if (path := left.pop()) not in found:
@@ -169,7 +169,7 @@ class Sources:
         return found
 
     def bodies(self, text, file):
-        """The functions that the text of a kernel in `file` names, and for a _Generic macro those that it chooses between."""
+        """Returns the functions whose names occur in the text of a kernel in `file`. For a _Generic macro, the functions that it chooses from are included."""
         found = []
         for word in dict.fromkeys(re.findall(r"\w+", text)):
             for one in (d for d in self.defined.get(word, []) if d.path in self.included(file)):
@@ -178,7 +178,7 @@ class Sources:
         return found
 
     def reduction(self, word):
-        """The kernels of a pass of a reduction, or of its end: [GRD_REDUCE_SUM] = {sum_lines, …} in struct grd_reduce_row."""
+        """Yields the kernels of a reduction's kind or finish: for GRD_REDUCE_SUM the row [GRD_REDUCE_SUM] = {sum_lines, …} of grd_reduce_row, and its functions."""
         for row in self.defined.get("grd_reduce_row", []):
             for match in re.finditer(rf"\[{word}\] = (.*?)(?=,\n|\n *\}})", row.body, re.S):
                 yield Place(row.path, row.line + row.body.count("\n", 0, match.start()), word, match[1])

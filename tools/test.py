@@ -1,10 +1,10 @@
-"""Builds a preset, runs its tests, and ends with how many passed, failed and were skipped, and before that why they were.
+"""Builds a preset, runs its tests, and prints why tests were skipped and how many passed, failed and were skipped.
 
-  test.py --preset release --all      everything `make test` runs: C tests, the tests in Python, a stranger's program against an install
-  test.py --preset release --skipped  the tests that the last run of everything skipped, after what they wanted has been installed
-  test.py --preset dev                the C tests of a preset  [--label LABEL]
-  test.py --preset dev --package      the tests of the Python package on a preset's build, its sanitizer loaded first  [--label threads] [--select NAMES]
-  test.py --sum                       the counts of the last run of everything and of all runs since
+  test.py --preset release --all      runs everything that `make test` runs: the C tests, the tests in Python, a program built against an installed Gradus
+  test.py --preset release --skipped  runs the tests that the last --all skipped, once what they lacked is installed
+  test.py --preset dev                runs the C tests of a preset  [--label LABEL]
+  test.py --preset dev --package      runs the tests of the Python package on a preset's build, with its sanitizer loaded first  [--label threads] [--select NAMES]
+  test.py --sum                       prints the sum of the counts of the last --all and of all runs since
 """
 import argparse
 import os
@@ -21,12 +21,12 @@ COUNTS = ROOT / "build" / "test-counts"
 SKIPPED = ROOT / "build" / "skipped-tests"
 NO_CMOCKA = "cmocka, which the C tests need, is not installed: as root, apt-get install libcmocka-dev"
 JOBS = str(os.cpu_count() or 2)
-# What AddressSanitizer keeps: callers of an allocation, and megabytes that were freed. Tests in which allocations fail make millions; with its defaults they take a third longer.
+# AddressSanitizer keeps 8 callers of each allocation and 16 MB of freed memory. Tests in which allocations fail make millions of them, and take a third longer with its defaults.
 SHORT_MEMORY = "malloc_context_size=8:quarantine_size_mb=16"
 
 
 class Outcome:
-    """How many tests passed and failed, and for what reasons others were skipped."""
+    """The numbers of tests that passed and failed, and how many were skipped for which reason."""
 
     def __init__(self, passed=0, failed=0, reasons=()):
         self.passed, self.failed, self.reasons = passed, failed, Counter(reasons)
@@ -56,7 +56,7 @@ def has_cmocka():
 
 
 def get_cmocka():
-    """True if the C tests can be built. cmocka is the one thing they need that the Python registry does not have: root of a Debian gets it installed."""
+    """True if the C tests can be built. Of what they need only cmocka is not in the Python registry; it is installed by apt-get if that exists and this process is root's."""
     if has_cmocka():
         return True
     if os.geteuid() == 0 and shutil.which("apt-get"):
@@ -70,7 +70,7 @@ def get_cmocka():
 
 
 def build(preset, *targets):
-    """Configures the preset, which is quick where nothing has changed, and builds the targets."""
+    """Configures the preset, which is quick if nothing has changed, and builds the targets. Returns the build folder."""
     log = ROOT / "build" / f"configure-{preset}.log"
     log.parent.mkdir(exist_ok=True)
     with log.open("w") as output:
@@ -85,13 +85,13 @@ def build(preset, *targets):
 
 
 def unbuilt_tests():
-    """How many tests there are in the programs that need cmocka; those whose tests are made of the schema count as one."""
+    """Returns the number of tests in the programs that need cmocka. A program whose tests are generated from the schema counts as one."""
     programs = [path.read_text() for path in (ROOT / "test").glob("*/*.c") if path.parent.name != "fuzz"]
     return sum(max(1, len(re.findall(r"\b(?:cmocka_unit_test\w*|IN_SCOPE)\(", text))) for text in programs if "\nint main(" in text)
 
 
 def c_tests(preset, label):
-    """Runs ctest in random order; counts the tests inside each cmocka program."""
+    """Runs ctest in random order, and counts the tests inside each cmocka program."""
     missing = Outcome() if get_cmocka() else Outcome(reasons={NO_CMOCKA: unbuilt_tests()})
     directory = build(preset)
     selected = ["-L", label] if label else []
@@ -108,7 +108,7 @@ def c_tests(preset, label):
 
 
 def program_outcome(case):
-    """What one program says: cmocka counts, tests print "skipped: REASON" before they skip, and programs without cmocka are one test."""
+    """Returns the Outcome of one program from its output: cmocka prints counts, and a test prints "skipped: REASON" before it skips. A program without cmocka is one test."""
     output = case.findtext("system-out") or ""
     passed, failed, skipped = (sum(int(n) for n in re.findall(rf"\[  {word}\s*\] (\d+) test", output)) for word in ("PASSED", "FAILED", "SKIPPED"))
     reasons = Counter(re.findall(r"^skipped: (.*)$", output, flags=re.M))
@@ -122,8 +122,8 @@ def program_outcome(case):
 # ---- Python -------------------------------------------------------------------------------------------------------------
 
 
-# A sanitizer's runtime must be there before the interpreter, which is built without, and for it the C++ library that the oracle throws exceptions
-# with. What CPython keeps until its end is no leak of ours.
+# The interpreter is built without a sanitizer, so the sanitizer's runtime must be loaded before it, together with the C++ library, whose exceptions PyTorch throws. Leaks are not
+# detected, because CPython itself keeps memory until the process ends.
 RUNTIMES = {"dev": ("libasan.so", "libstdc++.so.6"), "tsan": ("libtsan.so", "libstdc++.so.6")}
 SANITIZED = {"ASAN_OPTIONS": "detect_leaks=0:allocator_may_return_null=1", "UBSAN_OPTIONS": "print_stacktrace=1",
              "TSAN_OPTIONS": f"halt_on_error=1:exitcode=66:suppressions={ROOT / 'test/data/tsan.supp'}",
@@ -147,8 +147,8 @@ def package_tests(preset, label, select):
 
 
 def python_tests(folder, environment, selected=()):
-    """Runs pytest with a worker per core, shows its last lines, and counts what its report file says. The death of a worker ends the run, and the test that it
-    ran has failed. A sanitizer that ends a worker has written its report to the error stream, which therefore is not captured where there is one."""
+    """Runs pytest with a worker per core, prints its last lines, and returns the counts of its report file. If a worker dies, the run ends and its test counts as failed. A
+    sanitizer writes its report to the error stream before it ends a worker; therefore pytest does not capture the file descriptors when a sanitizer is loaded."""
     report = ROOT / "build" / "pytest.xml"
     report.unlink(missing_ok=True)
     result = run([sys.executable, "-m", "pytest", "-q", folder, "-p", "no:cacheprovider", f"--junitxml={report}", *selected,
@@ -184,7 +184,7 @@ def skipped_tests():
 
 
 def counted():
-    """The sum of what the runs noted in COUNTS."""
+    """Returns the sum of the counts that the runs wrote to COUNTS, as a line."""
     rows = [[int(n) for n in re.findall(r"\d+", line)] for line in COUNTS.read_text().splitlines()]
     passed, failed, skipped = (sum(column) for column in zip(*rows))
     return f"{passed} passed, {failed} failed, {skipped} skipped"

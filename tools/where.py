@@ -1,9 +1,9 @@
-"""Where an operator is: every place that holds a part of it, from its entry in the schema to its tests.
+"""Prints the places of an operator's parts, from its entry in the schema to its tests.
 
-  make where OP=tanh                      the entry, plan, run, kernel bodies, derivative, Python names and tests of the operator tanh
-  make where OP=nn.functional.softmax     the operators behind a Python name
+  make where OP=tanh                      prints the entry, plan, run, kernel bodies, derivative, Python names and tests of the operator tanh
+  make where OP=nn.functional.softmax     prints the operators that a Python name calls, and if it is one operator, its places
 
-Each line begins with path:line, relative to the root. Generated files are listed where build/release has them.
+Each line begins with path:line, relative to the root. Generated files are listed if build/release has them.
 """
 import ast
 import difflib
@@ -20,7 +20,7 @@ from codegen.schema import read_schema  # noqa: E402
 
 PYTHON_HOMES = {"function": "", "method": "Tensor.", "nn": "nn.functional.", "linalg": "linalg.", "special": "special.", "fft": "fft.", "windows": "signal.windows."}
 PYTHON_FILES = {"python/gradus/nn/functional/*.py": "nn.functional.", "python/gradus/_tensor*.py": "Tensor.", "python/gradus/functional.py": ""}
-MOST_USES = 5  # files of test/ that are listed for a name
+MOST_USES = 5  # at most so many files of test/ are listed for a name
 
 
 class Where:
@@ -31,7 +31,7 @@ class Where:
         self.python_names = {PYTHON_HOMES[home] + name: function for (home, name), function in python.functions(self.operators).items()}
 
     def places(self, operator):
-        """{section: its places}"""
+        """Returns {section: [Place]} of an operator."""
         found = {"schema": [self.entry(operator)], "plan": self.plan(operator), "run": self.run(operator), "kernel": self.kernel(operator),
                  "derivative": self.derivative(operator), "Python": self.python(operator), "tests": self.tests(operator)}
         return {section: list(dict.fromkeys(places)) for section, places in found.items()}
@@ -39,35 +39,35 @@ class Where:
     # ---- The schema ----------------------------------------------------------------------------------------------------------------
 
     def entry(self, operator, note=""):
-        """The line of the operator's entry, or of the entry that it is made from: a view with its copy, an expression with the kernel of its gradient."""
+        """Returns the line of the operator's entry. The copy of a view and the kernel of a derived gradient have no entry; theirs is the line of the entry they are made from."""
         return Place(operator.file, operator.line, self.sources.lines(operator.file)[operator.line - 1], note)
 
     def keys(self, operator, *prefixes, note=""):
-        """The lines of the entry with these keys, or with keys below them: grad.self for grad."""
+        """Returns the lines of the entry with these keys or with keys below them, such as grad.self for grad."""
         found = [(key, line) for prefix in prefixes for key, line in operator.lines.items() if key == prefix or key.startswith(f"{prefix}.")]
         return [Place(operator.file, line, key, note or self.sources.lines(operator.file)[line - 1].partition("=")[2].strip(' "')) for key, line in found]
 
     def called(self, operator, *texts):
-        """The other operators that C texts call."""
+        """Returns the other operators that C texts call."""
         words = dict.fromkeys(word for text in texts for word in re.findall(r"\w+", without_comments(text)))
         return list({o.name: o for o in (self.c_names[word] for word in words if word in self.c_names) if o is not operator}.values())
 
     # ---- Plan, run and kernel -------------------------------------------------------------------------------------------------------
 
     def implementation(self, operator):
-        """The text of op_<name>; "" where that is written by hand."""
+        """Returns the text of op_<name>; "" if it is written by hand."""
         if operator.planned_view:
             return plans.view_call(operator, self.operators, "")
         view = plans.written_plan(operator) if operator.run == "view_backward" else ""
         return emit.implementation(operator, self.operators) + view
 
     def written(self, operator, *prefixes):
-        """The hand-written functions that a generated op_<name> calls, by their prefixes: plan_, run_, …"""
+        """Returns the hand-written functions with the given prefixes (plan_, run_, …) that a generated op_<name> calls."""
         words = dict.fromkeys(re.findall(r"\w+", self.implementation(operator)))
         return [d for word in words if word.startswith(prefixes) for d in self.sources.defined.get(word, []) if d.path.startswith("src/op/")]
 
     def by_hand(self, operator):
-        """op_<name>, where it is written by hand."""
+        """Returns the definition of op_<name> if it is written by hand; otherwise []."""
         return self.sources.definitions_of(f"op_{operator.c_name}", "src/op/") if operator.composite or operator.whole else []
 
     def plan(self, operator):
@@ -83,7 +83,7 @@ class Where:
         return self.sources.definitions_of(f"grd_op_{operator.kernel}", "src/op/")
 
     def functions_of_run(self, operator):
-        """The functions of src/op that compute the results; [] for a composite, whose parts compute them."""
+        """Returns the functions of src/op that compute the results; [] for a composite, because the operators that it calls compute them."""
         if operator.kernel:
             return self.functions_of_law(operator)
         if operator.through:
@@ -93,7 +93,7 @@ class Where:
         return self.written(operator, "run_") if operator.planned else [] if operator.composite else self.by_hand(operator)
 
     def parts(self, operator):
-        """The operators that an operator without a plan of its own calls."""
+        """Returns the operators that the implementation of an operator calls."""
         if operator.planned_view:
             return []
         functions = self.by_hand(operator)
@@ -115,7 +115,7 @@ class Where:
         return found if operator.through else found + self.sources.kernels_of(self.sources.reached(starts))
 
     def elementwise_kernel(self, operator):
-        """What the entry says of an element, and the hand-written functions of the kernel for every dtype; the loop comes last."""
+        """Returns the keys of the entry that compute an element, and then the hand-written functions of the kernel, the loop last."""
         body = self.sources.definitions_of(f"{operator.kernel}_{operator.c_name}", "src/kernel/")
         text = kernels.block(operator, self.operators) + "".join(d.body for d in body)
         said = [self.entry(operator, operator.expr)] if operator.kernel == "gradient" else self.keys(operator, "expr", "body", "bits")
@@ -124,7 +124,7 @@ class Where:
     # ---- Derivative -----------------------------------------------------------------------------------------------------------------
 
     def derivative(self, operator):
-        """The formulas, the operators and functions that they call, and the rules for tangents and batch tensors."""
+        """Returns the gradient formulas, the operators and functions that they call, and the rules for tangents and batch tensors."""
         if not operator.is_operator:
             return []
         found = self.keys(operator, "grad")
@@ -181,7 +181,7 @@ class Where:
         return self.keys(operator, "python") + found + rows + callers
 
     def python_operators(self, name):
-        """The operators behind a Python name: those of its signatures, or those that a function written in Python calls."""
+        """Returns the names of the operators that a Python name calls: those of its signatures, or those that a function written in Python calls."""
         name = name.removeprefix("torch.").removeprefix("gradus.")
         called = set().union(*(words for written, words, _ in self.written_in_python if written == name))
         functions = [self.python_names[name]] if name in self.python_names else [f for f in self.python_names.values() if f.name in called]
@@ -189,9 +189,9 @@ class Where:
 
     @cached_property
     def uses(self):
-        """{word: {file of test/: its lines with the word}}: grd_… in C, and what Python calls after a dot."""
+        """Returns {word: {file of test/: its lines with the word}}. The words are grd_… in C, and names called after a dot in Python."""
         found = {}
-        for path in self.sources.paths("test/[!g]*/**/*.[ch]", "test/[!g]*/**/*.py"):  # not golden
+        for path in self.sources.paths("test/[!g]*/**/*.[ch]", "test/[!g]*/**/*.py"):  # [!g] leaves test/golden out
             word = re.compile(r"(?<=\.)[A-Za-z]\w*(?=\()" if path.endswith(".py") else r"\bgrd_\w+")
             for number, line in enumerate(self.sources.lines(path), 1):
                 for name in word.findall(line):

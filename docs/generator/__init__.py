@@ -1,1 +1,1 @@
-"""Makes the pages of the documents that follow from the code: the reference of C and of Python, what is missing, examples, benchmarks."""
+"""Generates the pages of the documentation that follow from the code: the references of C and Python, what is missing, examples, benchmarks."""

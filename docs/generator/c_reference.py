@@ -1,4 +1,4 @@
-"""The C reference: a page per public header, from its comments, and a page per family of operators, from the schema."""
+"""Generates the C reference: a page per public header, from its comments, and a page per family of operators, from the schema."""
 import re
 
 from codegen.schema import read_schema
@@ -12,7 +12,7 @@ LISTS = {"Tensor": "grd_tensors", "int": "grd_dims"}
 
 
 def comment_text(comment):
-    """The Markdown of a C comment: its lines without the stars, and indented lines as a block of code."""
+    """Returns a C comment as Markdown: its lines without the stars, with indented lines as a block of code."""
     body = re.sub(r"^/\*+ ?|\s*\*/$", "", comment.strip())
     lines = [re.sub(r"^ ?\* ?", "", line) if number else line for number, line in enumerate(body.split("\n"))]
     text = []
@@ -30,7 +30,7 @@ def section_title(comment):
 
 
 def without_guards(text):
-    """The declarations of a header that a reader looks for: no include guard, no include, no linkage."""
+    """Returns the text of a header without its include guard, its includes and the macros for linkage."""
     skipped = re.compile(r"#(ifndef|define) GRADUS_\w+_H\s*$|#include .*|GRD_(BEGIN|END)_DECLS\s*$")
     lines = [line.removeprefix("GRD_API ") for line in text.split("\n") if not skipped.match(line)]
     while lines and lines[-1] in ("", "#endif"):
@@ -39,7 +39,7 @@ def without_guards(text):
 
 
 def header_chunks(text):
-    """(comment, code) pairs of a header, in order; either may be empty."""
+    """Yields (comment, code) pairs of a header, in order. One of the two may be empty."""
     pattern = re.compile(r"(?P<comment>^/\*.*?\*/[ ]*$)?\n?(?P<code>(?:^(?!/\*)[^\n]+\n?)*)", re.M | re.S)
     for match in pattern.finditer(without_guards(text) + "\n"):
         comment, code = match["comment"] or "", match["code"].rstrip()
@@ -77,7 +77,7 @@ def joined(kind, name):
 
 
 def c_call(operator, form=""):
-    """The call as a C program writes it, with types for the arguments and dots before the options."""
+    """Returns the call as a C program writes it, with types in the place of values and a dot before each option."""
     required = [joined(c_kind(a), a.name) for a in operator.args if not is_option(a)]
     options = [f".{a.name} = {c_kind(a).strip()}" for a in operator.args if is_option(a)]
     first = ["grd_tensor *out"] if form == "_out" else []
@@ -85,7 +85,7 @@ def c_call(operator, form=""):
 
 
 def family_law(text):
-    """The comment at the head of a schema file: its title, and the rest."""
+    """Returns the comment at the head of a schema file as (title, rest)."""
     lines = []
     for line in text.splitlines():
         if not line.startswith("#"):
@@ -125,7 +125,7 @@ def contents(title, text, names):
 
 
 def pages(root):
-    """{path: text} of the C reference."""
+    """Returns {path: text} of the C reference."""
     operators = read_schema(root / "schema")
     headers = sorted(path for path in (root / "include" / "gradus").glob("*.h") if path.name != "gradus.h")
     families = sorted((root / "schema").glob("*.toml"))

@@ -1,4 +1,4 @@
-"""The pages that compare and list: what is missing beside PyTorch, the examples, the benchmarks."""
+"""Generates three pages: the names of PyTorch that are missing, the examples, the benchmarks."""
 import ast
 import importlib
 import json
@@ -6,7 +6,7 @@ import re
 
 
 def find(path):
-    """The module, class or function of a dotted path below `gradus`, or None."""
+    """Returns the module, class or function of a dotted path that begins with `gradus`; None if there is none."""
     try:
         return importlib.import_module(path)
     except ImportError:
@@ -16,7 +16,7 @@ def find(path):
 
 
 def recorded_names(file):
-    """{module: [names]} of PyTorch, and the line that says which PyTorch."""
+    """Returns {module: [names]} of PyTorch, and the line that names PyTorch's version."""
     head, *lines = file.read_text().splitlines()
     split = (line.split(": ", 1) for line in lines)
     return {module: names.split() for module, names in split}, head.lstrip("# ")
@@ -45,7 +45,7 @@ def first_sentence(text):
 
 
 def example_head(path):
-    """The first sentence of the comment at the head of a C file, or of a docstring."""
+    """Returns the first sentence of the comment at the head of a C file, or of a Python file's docstring."""
     text = path.read_text()
     if path.suffix == ".py":
         return first_sentence(ast.get_docstring(ast.parse(text)) or "")
@@ -84,5 +84,5 @@ def benchmarks_page(root):
 
 
 def pages(root):
-    """{path: text} of the pages that compare and list."""
+    """Returns {path: text} of these pages."""
     return {"missing.md": missing_page(root), "examples.md": examples_page(root), "benchmarks.md": benchmarks_page(root)}

@@ -1,4 +1,4 @@
-"""The Python reference: a page per public module of the package, from signatures and docstrings."""
+"""Generates the Python reference: a page per public module of the package, from signatures and docstrings."""
 import importlib
 import inspect
 import re
@@ -20,7 +20,7 @@ def resolve(path):
 
 
 def signature(value):
-    """The parameters as a caller writes them, or '(…)' where the object does not tell."""
+    """Returns the parameters as a caller writes them; '(…)' if inspect.signature cannot read them."""
     try:
         text = str(inspect.signature(value))
     except (TypeError, ValueError):
@@ -29,7 +29,7 @@ def signature(value):
 
 
 def doc_text(doc):
-    """The Markdown of a docstring: examples and indented lines as code, roles of Sphinx as names."""
+    """Returns a docstring as Markdown: examples become blocks of code, and roles of Sphinx their names."""
     out, code = [], False
     for line in inspect.cleandoc(doc).split("\n"):
         begins = line.startswith(">>> ")
@@ -49,7 +49,7 @@ def is_documented(value):
 
 
 def public_members(owner):
-    """(name, object) of what a page describes: functions, classes, methods; a class in the module that defines it or is its front."""
+    """Yields (name, object) of the public functions, classes and methods that have a docstring."""
     for name in sorted(dir(owner)):
         if not name.startswith("_"):
             value = getattr(owner, name, None)
@@ -58,7 +58,7 @@ def public_members(owner):
 
 
 def own_methods(value):
-    """Public methods that a class defines itself and describes."""
+    """Yields the public methods that a class itself defines and that have a docstring."""
     return [(name, member) for name, member in sorted(vars(value).items())
             if not name.startswith("_") and isinstance(member, (types.FunctionType, classmethod, staticmethod)) and member.__doc__]
 
@@ -79,7 +79,7 @@ def module_page(path, owner):
 
 
 def pages():
-    """{path: text} of the Python reference."""
+    """Returns {path: text} of the Python reference."""
     made = {}
     for path in MODULES:
         owner = resolve(path)

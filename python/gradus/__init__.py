@@ -27,7 +27,7 @@ from gradus._removed import *  # noqa: F403
 from gradus._statistics import *  # noqa: F403
 from gradus.functional import *  # noqa: F403
 
-globals().pop("nn")  # these names are both a package and a module, which are imported on first use
+globals().pop("nn")  # These five are modules of the extension. The packages with the same names are imported on first use.
 globals().pop("linalg")
 globals().pop("special")
 globals().pop("fft")

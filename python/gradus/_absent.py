@@ -83,7 +83,7 @@ def refuse(name):
 
 
 def _is_import():
-    """True if a finder further up the stack is asked for a module that is to be loaded, and not whether there is one."""
+    """True if an import statement is looking for the module; False if a program only asks whether it exists, e.g. by importlib.util.find_spec."""
     frame = sys._getframe(2)
     while frame is not None and frame.f_code.co_name in ("find_spec", "_find_spec"):
         if frame.f_globals.get("__name__") == "importlib.util":

@@ -15,7 +15,7 @@ _SAVED = "what is saved for backward is not packed by functions; use utils.check
 _SELECTIVE = "a checkpoint computes everything again; checkpoint smaller parts to keep what is between them"
 _SCRIPT = "there is no TorchScript"
 
-# By module: {a reason: the names it is given for}.
+# module -> {reason: the names for which NotImplementedError gives this reason}
 _NAMES = {
     "autograd": {"write an autograd.Function whose arguments are tensors": "NestedIOFunction",
                  "gradients keep the layout they are computed in": "enforce_grad_layout_policy"},
@@ -62,7 +62,7 @@ _NAMES = {
 
 
 def _stand_in(module, name, reason):
-    """Returns a class of that name, of which no object and no class can be made: NotImplementedError."""
+    """Returns a class of that name that raises NotImplementedError when it is called or subclassed."""
 
     def refuse(*args, **kwargs):
         raise NotImplementedError(f"{module}.{name}: {reason}")

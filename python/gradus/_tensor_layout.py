@@ -15,7 +15,7 @@ def _compare(stride, other, size, other_size):
 
 
 def _from_inside(sizes, strides):
-    """Returns the dimensions, the innermost first, by insertion: one that may lie on either side of another goes past it."""
+    """Returns the dimensions, the innermost first, by an insertion sort that goes on to the next dimension where both orders are possible."""
     order = []
     for dim in reversed(range(len(sizes))):
         order.append(dim)

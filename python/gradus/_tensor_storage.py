@@ -75,7 +75,7 @@ def _source_of(self, source, offset, size, stride):
 
 
 def _grow(storage, dtype, offset, size, stride):
-    """Lengthen a storage that the sizes reach out of."""
+    """Lengthens a storage if the sizes and strides reach beyond its end."""
     if offset < 0 or any(n <= 0 for n in size) or any(step < 0 for step in stride):
         return
     needed = (offset + sum((n - 1) * step for n, step in zip(size, stride)) + 1) * dtype.itemsize
@@ -165,7 +165,7 @@ def from_file(filename, shared=False, nbytes=0):
     """
     try:
         return _C._map_file(filename, bool(shared), nbytes)
-    except OSError as error:  # PyTorch's class, and its order of the parts
+    except OSError as error:  # PyTorch's error class and its order of words
         raise RuntimeError(f"{error.strerror} ({error.errno})") from error
 
 
@@ -245,7 +245,7 @@ def to(self, *, device, non_blocking=False):
 
 
 def _type(self, dtype=None, non_blocking=False):
-    """Returns the name of the type; with a type, the bytes as numbers of that type."""
+    """Returns the name of the storage's type; with a dtype, the storage's bytes converted to numbers of that type."""
     from gradus.storage import converted
 
     return "torch.storage.UntypedStorage" if dtype is None else converted(_bytes_of(self), dtype)

@@ -25,7 +25,7 @@ _USAGE = "usage: python -m gradus.as_torch (script.py | -m module | -c code) [ar
 
 
 class _SameModule(importlib.abc.Loader):
-    """Gives a module that is there already under another name."""
+    """A loader that returns a module which is already imported under another name."""
 
     def __init__(self, module):
         self._module = module
@@ -35,11 +35,11 @@ class _SameModule(importlib.abc.Loader):
         return self._module
 
     def exec_module(self, module):
-        module.__spec__ = self._spec  # The import has already put the module of the other name there.
+        module.__spec__ = self._spec  # The import system has replaced the spec by that of the other name.
 
 
 class _TorchFinder(importlib.abc.MetaPathFinder):
-    """Finds ``torch`` and all below it as ``gradus`` and what is below that."""
+    """Finds ``torch`` and its submodules as ``gradus`` and its submodules."""
 
     def find_spec(self, name, path=None, target=None):
         if name != "torch" and not name.startswith("torch."):
@@ -56,7 +56,7 @@ class _TorchFinder(importlib.abc.MetaPathFinder):
 
 
 def _name_loaded(package):
-    """Gives the loaded modules below a package their names of torch.
+    """Registers the loaded submodules of a package under their names below torch.
 
     Importing one of them by that name later would replace what the package has under its last name: autograd.gradcheck is a function.
     """
@@ -126,7 +126,7 @@ def main(arguments=None):
 
 
 def _run(source, name, path):
-    """Run source as the module ``__main__``, as python does with a script."""
+    """Runs source as the module ``__main__``, as python does with a script."""
     module = types.ModuleType("__main__")
     module.__builtins__ = builtins
     module.__annotations__ = {}
@@ -139,7 +139,7 @@ def _run(source, name, path):
 
 
 def _hide_own_frames():
-    """Tracebacks begin where the program does: not here, and not in what runs this module."""
+    """Makes tracebacks begin in the program: the frames of this module, and of the modules that run it, are removed."""
     own = (__file__, runpy.__file__, "<frozen runpy>", "<frozen importlib._bootstrap>")
     show = sys.excepthook
 

@@ -156,7 +156,7 @@ def lu(A, pivot=True, get_infos=False, out=None):
 
 
 def _lu(self, pivot=True, get_infos=False):
-    """lu of the tensor."""
+    """Returns the LU decomposition of the tensor: Tensor.lu."""
     return lu(self, pivot=pivot, get_infos=get_infos)
 
 

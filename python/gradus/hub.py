@@ -14,7 +14,7 @@ READ_DATA_CHUNK = 128 * 1024
 
 
 def _get_torch_home():
-    """$TORCH_HOME, or ~/.cache/torch. Programs of torchvision's kind import it."""
+    """Returns $TORCH_HOME, or ~/.cache/torch. Programs such as torchvision import this function."""
     return os.path.expanduser(os.environ.get("TORCH_HOME") or os.path.join(os.environ.get("XDG_CACHE_HOME", "~/.cache"), "torch"))
 
 

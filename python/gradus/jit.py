@@ -138,7 +138,7 @@ def export(fn):
 
 
 def _overload(fn):
-    """The function itself: the declaration of one signature, which the definition after it replaces. Libraries write it as a decorator."""
+    """Returns the function itself. Libraries decorate with it the declarations of further signatures, which the definition after them replaces."""
     return fn
 
 

@@ -29,7 +29,7 @@ class _Namespace:
 
 
 class _Packet:
-    """An operator of PyTorch under its name in `aten`. What its overloads are called for, the arguments say: add.Tensor is add."""
+    """An operator of PyTorch under its name in `aten`. Its overloads, such as add.Tensor, are the operator itself, which distinguishes them by the arguments."""
 
     def __init__(self, name, function):
         self.__name__, self._function = name, function

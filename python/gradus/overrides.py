@@ -113,7 +113,7 @@ def handle_torch_function(public_api, relevant_args, *args, **kwargs):
 
 
 def _grad_of_overloaded(outputs, inputs, **options):
-    """Returns autograd.grad where the class of an output or input takes calls over."""
+    """Returns autograd.grad of outputs and inputs some of whose classes have __torch_function__, which is called instead."""
     relevant = [t for given in (outputs, inputs) for t in (given if isinstance(given, (tuple, list)) else (given,))]
     return handle_torch_function(gradus.autograd.grad, relevant, outputs, inputs, **options)
 
@@ -191,7 +191,7 @@ def resolve_name(f):
 
 
 def _counterpart(func):
-    """Returns the function here of the name that a function of PyTorch, which was called with our Tensors, has there."""
+    """Returns the function of Gradus with the name of a function of PyTorch, which was called with tensors of Gradus."""
     theirs = sys.modules.get("torch.overrides")
     name = None if theirs is None else theirs.resolve_name(func)
     found = functools.reduce(lambda space, part: getattr(space, part, None), name.split(".")[1:], gradus) if name else None

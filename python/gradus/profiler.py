@@ -159,7 +159,7 @@ class _Recorder(TorchFunctionMode):
             self.finish()
 
 
-_recorders = []  # those that record now, the innermost last
+_recorders = []  # the recorders that are active, the innermost last
 
 
 class record_function:

@@ -35,7 +35,7 @@ class SobolEngine:
         self.num_generated = 0
 
     def _scramble(self):
-        """Scramble the directions; the result is the first point."""
+        """Scrambles the direction numbers; returns the first point."""
         generator = None if self.seed is None else gradus.Generator().manual_seed(self.seed)
         bits = gradus.randint(2, (self.dimension, self.MAXBIT), generator=generator, dtype=gradus.int64, device="cpu")
         matrices = gradus.randint(2, (self.dimension, self.MAXBIT, self.MAXBIT), generator=generator, dtype=gradus.int64, device="cpu").tril()

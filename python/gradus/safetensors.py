@@ -27,7 +27,7 @@ class SafetensorError(RuntimeError):
 
 @contextlib.contextmanager
 def _format_errors():
-    """Give errors of the format the class that programs catch."""
+    """Raises errors of the file format as SafetensorError, the class that programs catch."""
     try:
         yield
     except RuntimeError as exception:
@@ -53,7 +53,7 @@ def _overlapping(tensors):
 
 
 def _check(tensors):
-    """Refuse what the package refuses: what would not come back as it was."""
+    """Raises the errors of the package safetensors for tensors that could not be loaded as they were saved."""
     if not isinstance(tensors, dict):
         raise ValueError(f"Expected a dict of [str, torch.Tensor] but received {type(tensors)}")
     for name, tensor in tensors.items():

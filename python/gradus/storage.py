@@ -305,7 +305,7 @@ class TypedStorage:
 
 
 def _check_arguments(function, is_legacy, args, wrap_storage, dtype, device):
-    """Refuse arguments that do not go together."""
+    """Raises an error for arguments that exclude each other."""
     text = f"{function} received an invalid combination of arguments. Expected one of:{_FORMS[is_legacy]}"
     if is_legacy and (dtype is not None or device is not None):
         raise RuntimeError(f"{text}Keyword argument '{'dtype' if dtype is not None else 'device'}' cannot be specified")

@@ -22,7 +22,7 @@ ZIP_MAGIC = b"PK\x03\x04"
 
 
 def _as_bytes(buffer):
-    """Returns a flat view of any buffer; an empty one cannot be cast."""
+    """Returns any buffer as a one-dimensional memoryview of bytes. memoryview.cast refuses an empty buffer, which is replaced by b""."""
     view = memoryview(buffer)
     return view.cast("B") if view.nbytes else memoryview(b"")
 
@@ -76,7 +76,7 @@ def _damage_is_an_error():
 
 
 class _Bounded:
-    """A file as zipfile reads it. Where a damaged directory leads out of it is damage, and no error of the system."""
+    """A file for zipfile to read. If a damaged directory points outside of the file, it raises the error for a damaged file instead of an OSError."""
 
     def __init__(self, file, size):
         self._file = file

@@ -15,7 +15,7 @@ __all__ = ["add_safe_globals", "allowed_by_user", "clear_safe_globals", "dtype_n
 
 _allowed = set()
 
-# Storages of PyTorch that say their dtype; of other dtypes a file holds untyped storages.
+# PyTorch's storage classes with a dtype. For other dtypes a file has untyped storages.
 _STORAGES = {"DoubleStorage": "float64", "FloatStorage": "float32", "HalfStorage": "float16", "BFloat16Storage": "bfloat16",
              "LongStorage": "int64", "IntStorage": "int32", "ShortStorage": "int16", "CharStorage": "int8", "ByteStorage": "uint8",
              "BoolStorage": "bool", "ComplexDoubleStorage": "complex128", "ComplexFloatStorage": "complex64"}
@@ -64,7 +64,7 @@ def _names():
     return names
 
 
-# Modules whose classes are in other modules of PyTorch.
+# Modules of Gradus whose classes PyTorch has in other modules.
 _MODULES = {"gradus._C.nn": "torch.nn.functional", "gradus._C.linalg": "torch._C._linalg", "gradus._C.fft": "torch._C._fft",
             "gradus._C.special": "torch._C._special", "torch.nn.modules.attention": "torch.nn.modules.activation", "torch.nn.modules.parameter_container": "torch.nn.modules.container"}
 
@@ -74,7 +74,7 @@ def module_in_files(module):
     parts = module.split(".")
     if parts[0] != "gradus" or module in _MODULES:
         return _MODULES.get(module, module)
-    private = next((i for i, part in enumerate(parts) if part.startswith("_")), len(parts))  # The enclosing module exports the name.
+    private = next((i for i, part in enumerate(parts) if part.startswith("_")), len(parts))  # A name in a private module is exported by the module that encloses it.
     name = ".".join(["torch", *parts[1:private]])
     return _MODULES.get(name, name)
 
@@ -95,7 +95,7 @@ def allowed_by_user(thing):
 
 
 def _allowed_here(module, name):
-    """Gradus's own that a file calls so, if the user has allowed it: files have PyTorch's names."""
+    """Returns the object of Gradus to which a file refers by PyTorch's name, if the user has allowed it."""
     found = find_here(module_in_files(module), name) if module.split(".")[0] in ("torch", "gradus") else None
     return found if allowed_by_user(found) else None
 

@@ -104,7 +104,7 @@ def _check_closed_arguments(pickle_module, pickle_load_args):
 
 
 def _one_device(map_location):
-    """Returns the device for a safetensors file, which says nothing of places."""
+    """Returns the device for the tensors of a safetensors file, which has no devices of its own."""
     if map_location is None:
         return "cpu"
     if isinstance(map_location, (str, bytes, gradus.device)):
@@ -169,7 +169,7 @@ def _explained():
 
 
 def _explain(message):
-    """PyTorch's words around what an unpickler has refused."""
+    """Returns PyTorch's error text for an object that the unpickler has refused."""
     if "was not an allowed global by default" not in message:
         return f"Weights only load failed. {_UNSAFE}\n\nWeightsUnpickler error: {message}"
     return ("Weights only load failed. This file can still be loaded, to do so you have two options, \033[1mdo those steps only if you trust the "
@@ -235,7 +235,7 @@ class _ArchiveStorages(_Storages):
 
 
 class _LegacyStorages(_Storages):
-    """Storages whose bytes come after the object: tensors are made of them first, and they are filled at the end."""
+    """The storages of a legacy file, which has the bytes after the pickled object: tensors are made over empty storages, which are filled at the end."""
 
     def __init__(self, swapped, size, restore):
         super().__init__(swapped, restore)
@@ -272,7 +272,7 @@ class _LegacyStorages(_Storages):
 
 
 def _swap_bytes(content, dtype):
-    """Turn round the bytes of each number; a complex number is two."""
+    """Reverses the order of the bytes of each number. A complex number counts as two."""
     if dtype is None:
         raise RuntimeError("this file is from a machine of the other byte order, with a dtype that its storages do not say")
     width = dtype.itemsize // (2 if dtype.is_complex else 1)
@@ -286,7 +286,7 @@ def _name_of_place(place):
 
 
 def _restorer(map_location):
-    """Returns a function from a storage and the name of its place in the file to the storage in its place here; None is the meta device."""
+    """Returns the function for map_location: from a storage and the name of its device in the file to the storage on a device here. It returns None for the meta device."""
     if map_location is None:
         return _restore
     if isinstance(map_location, dict):
@@ -312,7 +312,7 @@ def _restorer(map_location):
 
 
 class _OfTheCaller(Exception):
-    """Carries an exception of the caller's function through an unpickler, which takes others for damage."""
+    """Carries an exception of the caller's function through the unpickler, which would report other exceptions as a damaged file."""
 
 
 def _restore(storage, place):

@@ -204,7 +204,7 @@ _TENSOR_FUNCTIONS = (rebuild_tensor_v2, rebuild_tensor_v3, rebuild_parameter, re
 
 
 def _with_attributes(tensor, state):
-    """Attributes that a program has set on a tensor; never those of its class, which may be its methods."""
+    """Sets the attributes that a program had set on the tensor. Attributes of its class are refused, because they may be methods."""
     _expect(state is None or type(state) in (dict, OrderedDict), "attributes of a tensor")
     for name, value in (state or {}).items():
         _expect(isinstance(name, str) and not hasattr(type(tensor), name), f"attribute {name!r} of a tensor")

@@ -24,7 +24,7 @@ _FUNCTIONS = [value for name, value in vars(rebuild).items() if name.startswith(
 
 
 def _is_one_of(thing, things):
-    """By identity: what a file compares may have an equality of its own."""
+    """True if `thing` is one of `things`, by identity, because an object made by a file may define its own ==."""
     return any(thing is other for other in things)
 
 
@@ -60,7 +60,7 @@ class ClosedUnpickler(pickle._Unpickler):
         self.stack[-1] = function(*args)
 
     def _account(self, content):
-        """Refuse to copy more than the pickle holds: it could give one long text to a function again and again."""
+        """Raises an error once more bytes are copied than the pickle has, because a small pickle could pass one long text to a function many times."""
         self._left -= len(content)
         if self._left < 0:
             raise pickle.UnpicklingError("the pickle copies more than it holds")
@@ -77,7 +77,7 @@ class ClosedUnpickler(pickle._Unpickler):
         state = self.stack.pop()
         target = self.stack[-1]
         if type(target) is OrderedDict:
-            # A state dict keeps what its modules say of themselves in an attribute.
+            # A state dict has the metadata of its modules in an attribute.
             if type(state) is not dict or any(type(key) is not str or hasattr(OrderedDict, key) for key in state):
                 raise pickle.UnpicklingError("attributes of an OrderedDict")
             target.__dict__.update(state)
@@ -105,7 +105,7 @@ class ClosedUnpickler(pickle._Unpickler):
         self._fill(dict, self.pop_mark())
 
     def _fill(self, kind, items):
-        """Put items into the container on top: a list, a set, or keys and values in turn into a dictionary."""
+        """Adds items to the container on top of the stack: a list, a set, or a dictionary, for which keys and values alternate."""
         target = self.stack[-1]
         if type(target) is not kind and not (kind is dict and type(target) in (OrderedDict, Counter)):
             raise pickle.UnpicklingError(f"Can only put items into a {kind.__name__}, but got {type(target)}")

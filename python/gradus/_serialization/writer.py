@@ -80,7 +80,7 @@ def _save(obj, file, folder, protocol, without_byteorder):
 
 
 class _Name:
-    """A name that goes into the pickle as it stands, whether or not there is such a module here."""
+    """A global name that is written into the pickle unchecked, because its module may not exist in Gradus."""
 
     def __init__(self, module, name):
         self.module = module
@@ -101,13 +101,13 @@ class _Storage:
 
 
 class _Pickler(pickle._Pickler):
-    """Python's pickler, written in Python, with PyTorch's names for what is Gradus's."""
+    """The pickler of the standard library that is written in Python, with PyTorch's names for the classes and functions of Gradus."""
 
     def __init__(self, file, protocol, view=()):
         super().__init__(file, protocol)
         self.storages = []
         self.counts = []  # The number of elements of each storage.
-        self._view = view  # What a reference to a storage adds for views of it.
+        self._view = view  # Appended to each reference to a storage, for files with views of storages.
         self._keys = {}  # keys: addresses of storages; values: their numbers
         self._kinds = []  # The class as which each storage, by its number, was first seen.
         self._names = {}

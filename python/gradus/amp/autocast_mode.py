@@ -141,7 +141,7 @@ def autocast_decorator(autocast_instance, func):
 
 
 def _cast(value, device_type, dtype):
-    """Returns the value with its floating tensors on a device, but float64, cast; containers are copied."""
+    """Returns the value with its floating tensors on the device cast to dtype, except those of float64. Containers are copied."""
     if isinstance(value, gradus.Tensor):
         fits = value.is_floating_point() and value.device.type == device_type and value.dtype != gradus.float64
         return value.to(dtype) if fits else value

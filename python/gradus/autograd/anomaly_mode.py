@@ -10,13 +10,13 @@ __all__ = ["detect_anomaly", "set_detect_anomaly"]
 
 
 def _format_stack():
-    """Returns the Python stack of the caller as text. The extension calls it for every node that is recorded while anomalies are looked for."""
+    """Returns the Python stack of the caller as text. The extension calls it for every node that is recorded in anomaly mode."""
     caller = sys._getframe().f_back
     return "".join(traceback.format_stack(caller)) if caller is not None else ""
 
 
 class _Restore:
-    """Puts the mode that there was when the object was made back on leaving."""
+    """A context manager that on exit restores the mode that was set when the object was made."""
 
     def __init__(self):
         self.prev = _C.is_anomaly_enabled()

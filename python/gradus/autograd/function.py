@@ -99,7 +99,7 @@ class Function(metaclass=FunctionMeta):
 
     @classmethod
     def _bind_arguments(cls, args, kwargs):
-        """Returns the arguments of a call in the order of forward's parameters; where forward gets no ctx, with those left out."""
+        """Returns the arguments of a call in the order of forward's parameters. If forward has no ctx, defaults of arguments that are not given are added."""
         context = () if cls._has_setup_context else (None,)
         bound = inspect.signature(cls.forward).bind(*context, *args, **kwargs)
         if cls._has_setup_context:

@@ -21,7 +21,7 @@ def jvp(func, inputs, v=None, create_graph=False, strict=False):
         v = call.vector(v, call.inputs, "v")
         seeds = tuple(gradus.zeros_like(y).requires_grad_() for y in call.outputs)
         grads = call.gradients(call.outputs, seeds, True)
-        used = [(grad, one) for grad, one in zip(grads, v) if grad.requires_grad]  # the others do not depend on the seeds
+        used = [(grad, one) for grad, one in zip(grads, v) if grad.requires_grad]  # a gradient without history does not depend on the seeds
         if used:
             products = gradus.autograd.grad([grad for grad, _ in used], seeds, [one for _, one in used], create_graph=create_graph, materialize_grads=True)
         else:
@@ -145,7 +145,7 @@ def _as_tuple(tensors, what):
 
 
 class _Call:
-    """A call of the function on inputs of its own, whose history reaches the caller's only when `create_graph` is on."""
+    """A call of the function on views of the inputs. If `create_graph`, the views keep the history of the inputs; otherwise they are detached."""
 
     def __init__(self, func, inputs, create_graph, strict):
         self.single_input = not isinstance(inputs, tuple)

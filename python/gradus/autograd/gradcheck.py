@@ -142,12 +142,12 @@ def _results(func, inputs):
 
 
 def _outputs(func, inputs):
-    """Returns the results that have a gradient."""
+    """Returns the results of func that require a gradient."""
     return tuple(y for y in _results(func, inputs) if _is_checked(y))
 
 
 def _real(t):
-    """Returns the real numbers of a tensor: a view."""
+    """Returns a view of a tensor as real numbers."""
     return gradus.view_as_real(t.resolve_conj()) if t.is_complex() else t
 
 

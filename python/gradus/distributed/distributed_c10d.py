@@ -20,7 +20,7 @@ __all__ = ["Backend", "DebugLevel", "DistBackendError", "DistError", "DistNetwor
            "set_debug_level", "set_debug_level_from_env", "supports_complex"]
 
 default_pg_timeout = timedelta(minutes=30)
-_world = None  # the default group, once there is one
+_world = None  # the default group; None before init_process_group
 
 
 class Backend(str):
@@ -435,7 +435,7 @@ def _done(result, async_op):
 
 
 def _copied(output, input, async_op, group):
-    """Writes a tensor into another of as many elements."""
+    """Copies a tensor into another one with the same number of elements."""
     _member(group)
     with gradus.no_grad():
         output.copy_(input.reshape(output.shape))

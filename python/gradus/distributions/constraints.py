@@ -25,7 +25,7 @@ class Constraint:
 
 
 class _Dependent(Constraint):
-    """A region that is known for an object alone, not for its class."""
+    """A region that depends on the parameters of a distribution, so that only the object knows it and not its class."""
 
     def __init__(self, *, is_discrete=NotImplemented, event_dim=NotImplemented):
         self._is_discrete, self._event_dim = is_discrete, event_dim
@@ -60,7 +60,7 @@ def is_dependent(constraint):
 
 
 class _DependentProperty(property, _Dependent):
-    """A property that is a region: of the class a dependent one, of an object the one that the function returns."""
+    """A property that is a region. Read from the class it is a dependent region; read from an object it is the region that the function returns."""
 
     def __init__(self, fn=None, *, is_discrete=NotImplemented, event_dim=NotImplemented):
         super().__init__(fn)
@@ -80,7 +80,7 @@ def _expect(kind, name, value):
 
 
 def _all_of_last(valid, count, value, event_dim):
-    """Joins the last `count` dimensions of what a check returned. ValueError: the value has not so many."""
+    """Reduces the last `count` dimensions of the result of a check by all(). ValueError: the value has fewer dimensions."""
     if valid.dim() < count:
         raise ValueError(f"Expected value.dim() >= {event_dim} but got {value.dim()}")
     return valid.reshape(valid.shape[:valid.dim() - count] + (-1,)).all(-1)

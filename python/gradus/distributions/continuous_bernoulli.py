@@ -46,11 +46,11 @@ class ContinuousBernoulli(_WithProbs, ExponentialFamily):
         return gradus.where(self._far_from_half(), formula, series)
 
     def _cut_probs(self):
-        """probs where they are far from 1/2; elsewhere a number that the formulas take."""
+        """Returns probs, with the elements close to 1/2 replaced by a number for which the formulas are accurate."""
         return self._choose(self.probs, self._lims[0] * gradus.ones_like(self.probs))
 
     def _cont_bern_log_norm(self):
-        """log C."""
+        """Returns log C, the logarithm of the normalizing constant."""
         p = self._cut_probs()
         below, above = gradus.where(p <= 0.5, p, gradus.zeros_like(p)), gradus.where(p >= 0.5, p, gradus.ones_like(p))
         width = gradus.where(p <= 0.5, gradus.log1p(-2.0 * below), gradus.log(2.0 * above - 1.0))

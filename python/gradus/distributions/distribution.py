@@ -19,7 +19,7 @@ class Distribution:
     has_enumerate_support = False
     _validate_args = __debug__
     _batched = None  # name of a parameter or inner distribution -> number of its dimensions after the batch. `expand` expands these
-    _shared = ()  # names of what an expanded distribution shares with this one
+    _shared = ()  # names of the attributes that an expanded distribution shares with this one
 
     @staticmethod
     def set_default_validate_args(value):
@@ -53,7 +53,7 @@ class Distribution:
                                  f"to satisfy the constraint {constraint!r}, but found invalid values:\n{value}")
 
     def _validate_sample(self, value):
-        """ValueError: `value` is no tensor, has other dimensions than events of this batch, or lies outside of the support."""
+        """Raises a ValueError if `value` is no tensor, its shape does not fit batch_shape and event_shape, or it is outside of the support."""
         if not isinstance(value, gradus.Tensor):
             raise ValueError("The value argument to log_prob must be a Tensor")
         actual, expected = value.size(), self._batch_shape + self._event_shape
@@ -197,7 +197,7 @@ class Distribution:
 
 
 class _WithProbs:
-    """A base of distributions that are given `probs` or `logits`, from which the other follows. `_binary`: logits are log odds."""
+    """The base of distributions that have `probs` and `logits`: one is given, the other is computed. If `_binary`, logits are log odds."""
 
     _binary = True
 

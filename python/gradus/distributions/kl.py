@@ -36,8 +36,8 @@ from gradus.nn.functional import softplus
 
 __all__ = ["kl_divergence", "register_kl"]
 
-_KL_REGISTRY = {}  # a pair of classes -> the function
-_KL_MEMOIZE = {}  # a pair of classes that was looked up, which may be subclasses -> its function; NotImplemented: there is none
+_KL_REGISTRY = {}  # a pair of registered classes -> its function
+_KL_MEMOIZE = {}  # a pair of classes that was looked up, maybe subclasses of registered ones -> its function; NotImplemented: there is none
 
 # ---- Finding the function ---------------------------------------------------------------------------------------------------
 
@@ -56,7 +56,7 @@ def register_kl(type_p, type_q):
 
 
 def _closest(matches):
-    """Returns the pair whose first class, and after that second class, is derived from those of all others."""
+    """Returns the most derived pair of classes: its first class is derived from those of all other pairs, and among equal ones its second class."""
     best = matches[0]
     for match in matches[1:]:
         first_differs = match[0] is not best[0]
@@ -276,7 +276,7 @@ def _check_events(p, q, kinds):
 
 
 def _solved(factor, right):
-    """L^-1 B for batches that broadcast."""
+    """Returns L^-1 B; the batches broadcast."""
     batch = gradus.broadcast_shapes(factor.shape[:-2], right.shape[:-2])
     return gradus.linalg.solve_triangular(factor.expand(batch + factor.shape[-2:]), right.expand(batch + right.shape[-2:]), upper=False)
 

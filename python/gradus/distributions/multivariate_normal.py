@@ -15,7 +15,7 @@ def _batch_mahalanobis(factors, vectors):
     outer, inner = vectors.dim() - factors.dim() + 1, factors.dim() - 2
     sizes = [size for of_factors, of_vectors in zip(factors.shape[:-2], batch[outer:]) for size in (of_vectors // of_factors, of_factors)]
     repeats, places = range(outer, outer + 2 * inner, 2), range(outer + 1, outer + 2 * inner, 2)
-    order = [*range(outer), *repeats, *places]  # what shares a triangle comes first
+    order = [*range(outer), *repeats, *places]  # the dimensions along which vectors share a triangle come first
     split = vectors.reshape(*batch[:outer], *sizes, n).permute(*order, outer + 2 * inner)
     triangles = factors.reshape(-1, n, n)
     columns = split.reshape(-1, triangles.size(0), n).permute(1, 2, 0)
@@ -29,14 +29,14 @@ def _half_log_det(factors):
 
 
 def _precision_to_scale_tril(precision):
-    """Returns the lower triangle L with L L^T the inverse: with rows and columns in the opposite order, a Cholesky factor is an upper triangle."""
+    """Returns the lower triangle L with L L^T = precision^-1. It is computed from the Cholesky factor of the precision matrix with rows and columns in opposite order."""
     flipped = gradus.linalg.cholesky(gradus.flip(precision, (-2, -1)))
     identity = gradus.eye(precision.shape[-1], dtype=precision.dtype, device=precision.device)
     return gradus.linalg.solve_triangular(gradus.flip(flipped, (-2, -1)).transpose(-2, -1), identity, upper=False)
 
 
 class _OfMatrix(Distribution):
-    """A base of distributions that are given one of three matrices, from which the others follow."""
+    """The base of distributions that have three matrices: one is given, the others are computed."""
 
     _matrices = ("scale_tril", "covariance_matrix", "precision_matrix")
 

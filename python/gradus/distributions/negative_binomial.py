@@ -35,7 +35,7 @@ class NegativeBinomial(_WithProbs, Distribution):
 
     @lazy_property
     def _gamma(self):
-        """The distribution of rates: Poisson numbers with gamma distributed rates are negative binomial."""
+        """Returns the gamma distribution of the rates: Poisson numbers with gamma-distributed rates have the negative binomial distribution."""
         return Gamma(self.total_count, gradus.exp(-self.logits), validate_args=False)
 
     def sample(self, sample_shape=gradus.Size()):

@@ -55,11 +55,10 @@ class TransformedDistribution(Distribution):
             setattr(new, name, getattr(self, name).expand(batch_shape))
         return new._finish_expanded(self, batch_shape)
 
-    _expanded_too = ()  # parameters of a subclass that are attributes of its own
+    _expanded_too = ()  # names of attributes that a subclass adds and that `expand` expands
 
     def _own_class(self):
-        """Returns the class of this package that the object is of: a subclass made elsewhere with an __init__ of its own needs an expand of its
-        own."""
+        """Returns the class of this package of which the object is an instance. A subclass defined elsewhere that has an __init__ needs its own `expand`."""
         return next(cls for cls in type(self).__mro__ if cls.__module__.startswith(__package__ + "."))
 
     @constraints.dependent_property(is_discrete=False)
@@ -97,7 +96,7 @@ class TransformedDistribution(Distribution):
         return log_prob + _sum_rightmost(self.base_dist.log_prob(value), event_dim - len(self.base_dist.event_shape))
 
     def _turned(self, probability):
-        """Returns the probability, or 1 minus it where the transforms fall."""
+        """Returns the probability, or 1 minus the probability where the composed transform is decreasing."""
         sign = functools.reduce(operator.mul, [t.sign for t in self.transforms], 1)
         return probability if isinstance(sign, int) and sign == 1 else sign * (probability - 0.5) + 0.5
 

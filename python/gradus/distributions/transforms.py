@@ -688,7 +688,7 @@ class StickBreakingTransform(_SameForAll):
 
     @staticmethod
     def _offset(x, n):
-        """n, n - 1, …: as many numbers as x has elements."""
+        """Returns n, n - 1, …: one number for each element of x along the last dimension."""
         return n - x.new_ones(x.shape[-1]).cumsum(-1)
 
     def _call(self, x):
@@ -697,7 +697,7 @@ class StickBreakingTransform(_SameForAll):
 
     def _inverse(self, y):
         broken = y[..., :-1]
-        rest = gradus.clamp(1 - broken.cumsum(-1), min=gradus.finfo(y.dtype).tiny)  # where the sum rounds to more than 1
+        rest = gradus.clamp(1 - broken.cumsum(-1), min=gradus.finfo(y.dtype).tiny)  # the clamp is for sums that round to more than 1
         return broken.log() - rest.log() + self._offset(broken, y.shape[-1]).log()
 
     def log_abs_det_jacobian(self, x, y):

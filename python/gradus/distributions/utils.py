@@ -83,7 +83,7 @@ class lazy_property:
 
 
 class _lazy_property_and_property(lazy_property, property):
-    """A lazy property as its class shows it."""
+    """The property that a class returns for its lazy property."""
 
     def __init__(self, wrapped):
         property.__init__(self, wrapped)

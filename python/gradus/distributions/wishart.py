@@ -112,7 +112,7 @@ class Wishart(_OfMatrix, ExponentialFamily):
         return self.df.view(self._batch_shape + (1, 1)) * (matrix.pow(2) + diagonal.unsqueeze(-1) * diagonal.unsqueeze(-2))
 
     def _bartlett_sampling(self, sample_shape=gradus.Size()):
-        """L A A^T L^T, with normal numbers in A below a diagonal of roots of chi-squared ones (Smith and Hocking, 1972)."""
+        """Returns a sample L A A^T L^T. A is a lower triangle with normal numbers below the diagonal and roots of chi-squared numbers on it (Smith and Hocking, 1972)."""
         n = self._event_shape[-1]
         roots = self._dist_chi2.rsample(sample_shape).sqrt()
         factor = roots.clamp(min=gradus.finfo(roots.dtype).eps).diag_embed(dim1=-2, dim2=-1)

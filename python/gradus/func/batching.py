@@ -89,7 +89,7 @@ def _batched_inputs(func, in_dims, args):
 
 
 def _batch_dim(call, leaf, dim):
-    """Returns the dimension from the front, checked."""
+    """Returns the dimension of the batch counted from 0, after checking it."""
     if dim is None:
         return None
     if not isinstance(dim, int):
@@ -119,7 +119,7 @@ def _check_out_dims(func, out_dims):
 
 
 def _results(func, out_dims, outputs):
-    """Returns the results with the batch in its dimension, and what _chunked puts them together with: (tree, leaves, dims, spec)."""
+    """Returns the results with the batch in dimension out_dims, and what _chunked needs to join the results of chunks: (tree, leaves, dims, spec)."""
     leaves, dims, spec = _with_out_dims(func, out_dims, outputs)
     leaves = [_result(_name(func), leaf, dim) for leaf, dim in zip(leaves, dims)]
     return tree_unflatten(leaves, spec), leaves, dims, spec
@@ -149,7 +149,7 @@ def _result(name, leaf, dim):
 
 
 def _one_by_one(func, out_dims, randomness, size, dims, leaves, spec):
-    """Returns the results of a vmap inside of another: func is called for each element."""
+    """Returns the results of a vmap inside of another vmap. func is called for each element, since levels are not nested."""
     if size == 0:
         raise RuntimeError("vmap: a vmap inside of another one needs an element")
     state, calls = get_rng_state() if randomness == "same" else None, []

@@ -17,7 +17,7 @@ __all__ = ["grad", "grad_and_value", "hessian", "jacfwd", "jacrev", "jvp", "line
 
 
 class _Recording:
-    """The inputs of a function whose gradients are asked for."""
+    """Records a function with respect to inputs of which gradients are wanted."""
 
     def __init__(self, values):
         self.outside = _C.is_grad_enabled()  # True if the caller records, too
@@ -78,7 +78,7 @@ def _tangents(tensors):
 
 
 def _detached(value):
-    """Returns the tensor without history, which its tangent has none of, either."""
+    """Returns the tensor without its history; if it has a tangent, that is without history, too."""
     if _C._is_batched(value):
         return _C._batch(_detached(_C._unbatch(value)))
     tangents = _tangents([value])
@@ -97,7 +97,7 @@ def _place(argnum, n):
 
 
 def _places(argnums, n):
-    """Returns the places that argnums names, a tuple."""
+    """Returns the indices of the arguments in argnums, as a tuple."""
     if isinstance(argnums, int):
         return (_place(argnums, n),)
     if not isinstance(argnums, tuple):
@@ -111,7 +111,7 @@ def _places(argnums, n):
 
 
 def _with_argnums(func, args, argnums):
-    """Returns a function of the arguments that argnums names, and these."""
+    """Returns a function of only the arguments in argnums, and the values of these arguments."""
     places = _places(argnums, len(args))
 
     def function(*values):
@@ -329,7 +329,7 @@ def jacrev(func, argnums=0, *, has_aux=False, chunk_size=None, _preallocate_and_
 
 
 def _rows(product, parts, spec):
-    """Products with some unit vectors, [vectors, *sizes] for each input. One needs no batch, so that it can be computed inside one."""
+    """Returns the products with some unit vectors, of size [vectors, *sizes] for each input. A single vector is not batched, so that this works inside of vmap."""
     if len(parts[0]) == 1:
         return [row.unsqueeze(0) for row in tree_leaves(product(tree_unflatten([part.squeeze(0) for part in parts], spec)))]
     return tree_leaves(gradus.func.vmap(product)(tree_unflatten(parts, spec)))

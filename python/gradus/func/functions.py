@@ -69,7 +69,7 @@ def _by_its_vmap(function, args):
 
 
 class _ElementContext:
-    """The ctx of a function that sees one element: what it saves is kept by that of _Elements, as physical tensors."""
+    """The ctx of a function that is applied to one element of a batch. Tensors that it saves are kept as physical tensors in the ctx of _Elements."""
 
     def __init__(self, needs_input_grad):
         self.needs_input_grad, self.saved_tensors, self.for_forward, self.constant, self.materialize = needs_input_grad, (), (), (), True
@@ -92,7 +92,7 @@ class _ElementContext:
 
 @contextmanager
 def _level(size, randomness):
-    """The level in which the function was applied, or one like it where that has ended."""
+    """Enters, as a context manager, a vmap level of the size and randomness with which the function was applied, unless a level of this size is active."""
     inside = _C._batch_size() == size
     if not inside:
         _C._batch_begin(size, randomness)
@@ -104,7 +104,7 @@ def _level(size, randomness):
 
 
 class _Elements(Function):
-    """A function applied to each element of a batch: of physical tensors, those that are marked with the batch in front."""
+    """A function applied to each element of a batch. It takes physical tensors; `batched` marks those whose dimension 0 is the batch."""
 
     @staticmethod
     def forward(ctx, function, batched, *args):
@@ -150,5 +150,5 @@ def _with_saved(ctx, marks):
 
 
 def _summed(grad, batched):
-    """Returns the gradient of an argument, which all elements share where it is no batch."""
+    """Returns the gradient of an argument. If the argument is not batched, all elements share it, and the gradient is summed over the batch."""
     return grad if grad is None else _C._unbatch(grad) if batched else _C._unbatch(grad).sum(0)

@@ -7,7 +7,7 @@ import gradus
 
 __all__ = ["functional_call", "replace_all_batch_norm_modules_", "stack_module_state"]
 
-_MISSING = object()  # before a call with a name that the module lacks
+_MISSING = object()  # the value before the call of a name that the module does not have
 
 
 def functional_call(module, parameter_and_buffer_dicts, args=None, kwargs=None, *, tie_weights=True, strict=False):
@@ -51,7 +51,7 @@ def _places(module, prefix="", places=None):
 
 
 def _tied(places, given):
-    """`given` with the other names of each tensor, too."""
+    """Returns `given` with the other names of each tensor added."""
     names, result = {}, dict(given)
     for name, (members, last) in places.items():
         names.setdefault(id(members[last]), []).append(name)
@@ -92,7 +92,7 @@ def _replaced(module, given, tie_weights, strict):
         for name, value in before.items():
             members, last = places[name]
             if name in given:
-                given[name] = members[last]  # tensors that the call assigned
+                given[name] = members[last]  # the call may have assigned another tensor
             if value is _MISSING:
                 del members[last]
             else:

@@ -49,14 +49,14 @@ def _property(func, name, t, *value):
 
 
 def _extreme(func, t, *args, **kwargs):
-    """max and min of two tensors; of one they are amax and amin."""
+    """Calls max or min of two tensors. TypeError: there is one tensor, for which masked tensors have amax and amin."""
     if not _tensors(*args, *kwargs.values()):
         raise TypeError(f"{func.__name__}(): not implemented for MaskedTensor: see a{func.__name__}")
     return _elementwise(func, t, *args, **kwargs)
 
 
 def _raw(func, *args, **kwargs):
-    """Functions whose result does not depend on the mask."""
+    """Calls a function whose result does not depend on the mask."""
     return func(*args, **kwargs)
 
 
@@ -112,7 +112,7 @@ def _unary(func, *args, **kwargs):
 
 
 def _copy(func, t, source, non_blocking=False):
-    """copy_: the data of another tensor; the mask stays."""
+    """Tensor.copy_: copies the data of another tensor and leaves the mask as it is."""
     if not isinstance(t, MaskedTensor):
         raise TypeError("copy_(): a Tensor cannot be changed by a MaskedTensor")
     this = Call()
@@ -164,7 +164,7 @@ def _all(data, dim, *, keepdim, mask):
 
 
 def _reduction(func, t, dim=None, keepdim=False, *more, **options):
-    """Over the elements that count; what has none is masked."""
+    """Calls a reduction over the unmasked elements. A result that has none is masked."""
     name, mask, this = func.__name__, t._mask, Call()
     if more:
         raise TypeError(f"{name}() takes from 1 to 2 positional arguments but {2 + len(more)} were given")

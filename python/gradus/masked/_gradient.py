@@ -61,7 +61,7 @@ def _plain(t):
 
 
 class _Enter(Function):
-    """The data of a tensor in the sizes of a call. `rule` gives the mask of its gradient, in those sizes, once those of the results are known."""
+    """Returns the data of a tensor, expanded to the sizes of a call. In backward rule(grad) returns the mask of the gradient, in the sizes of the call."""
 
     @staticmethod
     def forward(t, sizes, rule, grad_mask):
@@ -100,7 +100,7 @@ _ELEMENTWISE_NODES = frozenset(name.replace("_", "") for name in (*UNARY, *BINAR
 
 
 def _through(grad_inputs, grad_outputs):
-    """Masks the gradients of a node's inputs if that of its output is masked: a hook of elementwise nodes. So the gradient of 1 / x where x is 0 stays masked."""
+    """Masks the gradients of a node's inputs if the gradient of its output is masked. It is a hook of elementwise nodes: the gradient of 1 / x at a masked 0 stays masked."""
     grad = grad_outputs[0]
     if not isinstance(grad, MaskedTensor):
         return None
@@ -109,7 +109,7 @@ def _through(grad_inputs, grad_outputs):
 
 
 def _mask_history(node):
-    """Lets the gradient of data stay masked on its way to the leaves, as long as nodes are elementwise."""
+    """Registers _through on the nodes of the data's history, so that its gradient stays masked on the way to the leaves as long as nodes are elementwise."""
     pending = [node]
     while pending:
         node = pending.pop()

@@ -15,7 +15,7 @@ __all__ = ["amax", "amin", "argmax", "argmin", "cumprod", "cumsum", "log_softmax
 
 
 def _of_data(function):
-    """`function` of tensors, for masked tensors too: of their data, with their own mask in place of one that is given."""
+    """Returns `function` extended to masked tensors: it is called with their data and, instead of a given mask, with their own mask."""
     @_functools.wraps(function)
     def of_data(input, *args, **options):
         if isinstance(input, _MaskedTensor):

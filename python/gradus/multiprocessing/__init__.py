@@ -34,7 +34,7 @@ __all__ = ["set_sharing_strategy", "get_sharing_strategy", "get_all_sharing_stra
 
 _STRATEGIES = {"file_descriptor", "file_system"}
 _strategy = "file_descriptor"
-_swept = None  # The process that removes remaining names of shared memory when it ends.
+_swept = None  # The id of the process that removes the remaining names of shared memory when it ends.
 
 
 def get_all_sharing_strategies():
@@ -60,7 +60,7 @@ def new_name():
 
 
 def _prefix():
-    """Returns the prefix of the names that a main process and its children use. The main process sees to it that none is left."""
+    """Returns the prefix of the names that a main process and its children use. The main process removes the remaining names when it ends."""
     global _swept
     prefix = "/gradus_" + hashlib.sha256(multiprocessing.current_process().authkey).hexdigest()[:16] + "_"
     if _swept != os.getpid() and multiprocessing.parent_process() is None:
@@ -74,7 +74,7 @@ def _sweep(prefix):
         try:
             os.unlink(path)
         except FileNotFoundError:
-            pass  # its last user removed it in the meantime
+            pass  # the last process that used it has removed it meanwhile
 
 
 init_reductions()

@@ -16,7 +16,7 @@ __all__ = ["init_reductions", "receive", "reduce_storage", "reduce_tensor", "sen
 
 
 def _share(storage, tensor=None):
-    """Returns the storage in shared memory; a copy there of one that has to stay where it is."""
+    """Returns the storage in shared memory. A storage whose memory cannot be moved is copied there."""
     from gradus.multiprocessing import new_name
 
     try:
@@ -64,14 +64,14 @@ def _rebuild_tensor(kind, storage, offset, size, stride, dtype, requires_grad):
     return tensor.requires_grad_(requires_grad) if kind is Tensor else kind(tensor, requires_grad)
 
 
-# ---- Through a pipe of one's own --------------------------------------------------------------------------------------------------------------
+# ---- Through a socket, with descriptors -------------------------------------------------------------------------------------------------------
 
 _AT_ONCE = 200  # Linux passes at most 253 descriptors with a message.
 _message = threading.local()  # storages: storages that are sent by descriptors; descriptors: those that were received.
 
 
 class _Passed:
-    """A descriptor that follows the message, by its number."""
+    """A descriptor that is sent after the message; the pickle has its number."""
 
     def __init__(self, number):
         self.number = number

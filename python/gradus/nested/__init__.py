@@ -26,7 +26,7 @@ def _check_layout(function, layout):
 
 
 def _from_list(tensors, dtype, device):
-    """Sequences that are copied one after the other."""
+    """Returns a nested tensor with copies of the tensors as its sequences."""
     if not tensors:
         raise RuntimeError("Cannot construct a nested tensor from an empty tensor list")
     for what, facts in (("have the same dtype", {t.dtype for t in tensors}), ("be on the same device", {t.device for t in tensors}), ("have the same dim", {t.dim() for t in tensors})):

@@ -63,7 +63,7 @@ def _dim(dim, ndim):
 
 
 def _dense_dim(func, nt, dim, ndim=None):
-    """Returns a dimension from 0 on, which is neither that of the sequences nor the ragged one."""
+    """Returns a dimension counted from 0. Refuses the dimension of the sequences and the ragged one."""
     dim = _dim(dim, ndim or _ndim(nt))
     if dim in (0, nt._ragged_idx):
         raise RuntimeError(f"{func.__name__}(): not supported for NestedTensor on {'ragged dim' if dim else 'dim=0'}")
@@ -90,18 +90,18 @@ def _sequences(nt):
 
 
 def _joined(sequences, like, ragged_idx=None):
-    """Sequences with the lengths of another nested tensor's as a nested tensor, which begins where the first sequence does."""
+    """Returns a nested tensor of sequences that have the lengths of those of `like`. Its values begin with the first sequence."""
     ragged_idx = ragged_idx or like._ragged_idx
     return nested(gradus.cat(sequences, ragged_idx - 1), _compact(like._jagged), ragged_idx)
 
 
 def _compact(jagged):
-    """Returns the lengths without rows between the sequences."""
+    """Returns the Jagged of the same lengths without rows between the sequences."""
     return jagged if jagged.lengths is None else Jagged(gradus.nn.functional.pad(jagged.lengths.cumsum(0), (1, 0)))
 
 
 def _padded(nt, padding, length=None):
-    """Returns (sequences, …, length, …), the longest if None, filled up with padding."""
+    """Returns the padded tensor (sequences, …, length, …), in which shorter sequences are filled up with `padding`. `length` is that of the longest sequence by default."""
     if nt._jagged.lengths is not None:
         raise RuntimeError("to_padded_tensor(): not supported for nested tensors with holes")
     length, ragged = nt._jagged.longest if length is None else length, nt._ragged_idx
@@ -139,7 +139,7 @@ def _mismatch(func, *tensors):
 
 
 def _spread(func, dense, nt, order):
-    """Returns a dense tensor as it broadcasts to the values of a nested one."""
+    """Returns a dense tensor in a form that broadcasts to the values of a nested tensor."""
     if dense.ndim == 0:
         return dense
     if dense.ndim > _ndim(nt):
@@ -315,7 +315,7 @@ def view(func, nt, *sizes):
 
 
 def _like_other(func, nt, other):
-    """view_as and its like."""
+    """Calls view_as, expand_as or reshape_as."""
     return view(getattr(Tensor, func.__name__.removesuffix("_as")), nt, *_shape(other))
 
 

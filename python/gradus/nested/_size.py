@@ -19,7 +19,7 @@ class SymInt:
     __slots__ = ("_source", "_number", "_factor", "__weakref__")
 
     def __init__(self, source, number, factor=1):
-        self._source, self._number, self._factor = source, number, factor  # The source lives as long as this object, so that its id names no other tensor.
+        self._source, self._number, self._factor = source, number, factor  # The reference keeps the source alive, so that no other tensor gets its id.
 
     def __repr__(self):
         return f"j{self._number}" if self._factor == 1 else f"{self._factor}*j{self._number}"

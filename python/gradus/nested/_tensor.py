@@ -181,7 +181,7 @@ def nested(values, jagged, ragged_idx):
 
 
 def _rebuild_njt(facts):
-    """Returns a nested tensor of what a file says of it, in PyTorch's words."""
+    """Returns the nested tensor that a file describes by a dictionary with PyTorch's keys."""
     nt = gradus.nested.nested_tensor_from_jagged(facts["values"], facts["offsets"], facts["lengths"], facts["_ragged_idx"])
     return nt.detach().requires_grad_(facts["requires_grad"])
 

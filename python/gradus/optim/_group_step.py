@@ -110,7 +110,7 @@ class GroupStep(StepByGroup):
             self._after_recorded(group, state, step)
 
     def _after_recorded(self, group, state, step):
-        """Changes what the numbers of the next recorded step follow from."""
+        """Updates the state from which the numbers of the next recorded step are computed."""
 
 
 def step_of_lists(kind, params, grads, lists, group, *, differentiable=False, fused=False, grad_scale=None, found_inf=None):

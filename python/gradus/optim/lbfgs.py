@@ -40,7 +40,7 @@ def _minimum_of_cubic(a, b, bounds=None):
 
 
 def _bracket(evaluate, start, t, most):
-    """Goes further until a step fulfils the conditions, or lies behind one that does. Returns the points, and how many steps were taken."""
+    """Increases the step until it satisfies the Wolfe conditions, or until an interval contains a step that does. Returns the ends, and how many steps were tried."""
     previous, point = start, evaluate(t)
     for taken in range(most):
         if point.loss > start.loss + _SUFFICIENT_DECREASE * point.t * start.slope or (taken > 1 and point.loss >= previous.loss):
@@ -156,7 +156,7 @@ class LBFGS(Optimizer):
 
     @staticmethod
     def _direction(state, grad, history_size):
-        """Newton's direction by the inverse of the Hessian that the last changes suggest. The newest are added to the state."""
+        """Returns the quasi-Newton direction from the last changes of parameters and gradient (two-loop recursion). The newest changes are added to the state."""
         if state["n_iter"] == 1:
             state.update(old_dirs=[], old_stps=[], ro=[], H_diag=1)
             return grad.neg()

@@ -54,7 +54,7 @@ def _type_name(value):
 
 
 def _with_hooks(step):
-    """Wraps the step of a class in the hooks. A step that is called by the step of a subclass runs without: once is enough."""
+    """Returns the step of a class with its hooks. If the step of a subclass calls it, the hooks do not run again."""
 
     @functools.wraps(step)
     def hooked_step(self, *args, **kwargs):
@@ -322,7 +322,7 @@ def _params_and_names(params):
 
 
 def _cast_state(param, value, key=None):
-    """Returns a copy of the containers of a parameter's state, with the tensors as the parameter needs them."""
+    """Returns a copy of the containers of a parameter's state, with tensors cast to the parameter's dtype and device."""
     if isinstance(value, gradus.Tensor):
         if key == "step":
             return value if value.dtype == gradus.float32 else value.to(dtype=gradus.float32)

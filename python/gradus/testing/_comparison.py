@@ -24,7 +24,7 @@ _UNSIGNED = {gradus.uint16, gradus.uint32, gradus.uint64}
 
 
 class _Mismatch(Exception):
-    """An error on its way to the caller: its class, its text, and the keys and indices that lead to the item."""
+    """Carries an error to the caller: its class, its text, and the keys and indices that lead to the item."""
 
     def __init__(self, kind, text, path):
         super().__init__(text)
@@ -78,7 +78,7 @@ def default_tolerances(*inputs, dtype_precisions=None):
 
 
 def _difference_text(what, extra, rtol, atol, differences):
-    """differences: for "absolute" and "relative" the largest one, and its index or None."""
+    """Returns the text of a mismatch. `differences` maps "absolute" and "relative" to the largest difference and its index or None."""
     exact = rtol == 0 and atol == 0
     lines = [f"{what} are not {'equal' if exact else 'close'}!", "", extra]
     for name, tolerance in (("absolute", atol), ("relative", rtol)):
@@ -256,7 +256,7 @@ def assert_close(actual, expected, *, allow_subclasses=True, rtol=None, atol=Non
     """
     __tracebackhide__ = True
     options = _Options(allow_subclasses, rtol, atol, equal_nan, check_device, check_dtype, check_layout, check_stride)
-    used = None  # msg is not for values that cannot be compared
+    used = None  # msg replaces only texts of mismatches, not of values that cannot be compared
     try:
         pairs = _pairs(actual, expected, options)
         used = msg

@@ -27,7 +27,7 @@ def _limits(dtype):
 
 
 def _range(dtype, low, high):
-    """low and high within what the dtype holds. ValueError: there is no number between, or one of them is NaN."""
+    """Returns low and high, clamped to the range of the dtype. ValueError: there is no number between them, or one of them is NaN."""
     lowest, end, default_low, default_high = _limits(dtype)
     low, high = default_low if low is None else low, default_high if high is None else high
     if any(isinstance(value, float) and math.isnan(value) for value in (low, high)):
@@ -44,7 +44,7 @@ def _range(dtype, low, high):
 
 
 def _uniform(tensor, low, high):
-    """Fills with numbers of a range that may be longer than the largest number."""
+    """Fills the tensor with uniform random numbers from low to high, also if high - low is greater than the dtype's largest number."""
     if high - low >= gradus.finfo(tensor.dtype).max:
         return tensor.uniform_(low / 2, high / 2).mul_(2)
     return tensor.uniform_(low, high)

@@ -23,7 +23,7 @@ __all__ = ["Context", "FlattenFn", "GetAttrKey", "KeyPath", "LeafSpec", "Mapping
            "tree_leaves_with_path", "tree_map", "tree_map_", "tree_map_only", "tree_map_only_", "tree_map_with_path", "tree_structure", "tree_unflatten",
            "treespec_dict", "treespec_leaf", "treespec_pprint", "treespec_tuple"]
 
-# For annotations.
+# These names are for annotations only.
 PyTree = Context = object
 KeyPath = tuple
 FlattenFn = UnflattenFn = Callable

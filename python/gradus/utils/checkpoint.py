@@ -115,7 +115,7 @@ class _Chain:
 
 
 class _Checkpoint(gradus.autograd.Function):
-    """Gives the values that the first call has made, and in backward calls again."""
+    """The node of a checkpoint: forward returns the values of the first call, and backward calls the function again to compute the gradients."""
 
     @staticmethod
     def forward(ctx, call_again, values, count, *args_and_leaves):

@@ -17,7 +17,7 @@ def noop_mask(batch, head, token_q, token_kv):
 
 
 def _sliced_mask_mod_error(batch, head, token_q, token_kv):
-    """The mask function of a BlockMask that was indexed, which has lost its place."""
+    """The mask_mod of a BlockMask that was indexed: raises an error, because the indices of the part no longer belong to the original mask_mod."""
     raise RuntimeError("Cannot use mask_mod from a sliced BlockMask. When you slice a BlockMask using [], the mask_mod attribute is reset. You must set it from the "
                        "original BlockMask's mask_mod.")
 
@@ -98,7 +98,7 @@ def _ceil_div(a, b):
 
 
 def _ordered(dense):
-    """Returns how many blocks of each row are set, and their columns in front of those that are not."""
+    """Returns the number of set blocks of each row, and the columns with those of set blocks first."""
     dense = dense.to(gradus.int32)
     return dense.sum(-1, dtype=gradus.int32), gradus.argsort(dense, dim=-1, descending=True, stable=True).to(gradus.int32)
 
@@ -208,7 +208,7 @@ class BlockMask:
                                         compute_q_blocks=self.q_indices is not None)
 
     def _adjust(self, new_q_len, new_kv_len):
-        """Returns the upper left part of the mask, or the mask with nothing beyond its ends."""
+        """Returns the mask for other lengths: its upper left part, or the mask extended by empty blocks."""
         rows, columns = _ceil_div(new_q_len, self.BLOCK_SIZE[0]), _ceil_div(new_kv_len, self.BLOCK_SIZE[1])
 
         def cropped(counts, indices):

@@ -59,7 +59,7 @@ def _check_block_mask(block_mask, query, key):
 
 
 class _Parts(NamedTuple):
-    """One call's operands: key and value have the query's heads."""
+    """The operands of one call. key and value have as many heads as query."""
 
     query: Tensor
     key: Tensor
@@ -70,7 +70,7 @@ class _Parts(NamedTuple):
 
 
 def _slices(columns, size, length):
-    """Returns the keys of some blocks, in order, neighbours together: [(first, past)]."""
+    """Returns the ranges of keys of some blocks, in order, as [(first, past)]. Adjacent blocks are merged into one range."""
     found = []
     for column in columns:
         first, past = column * size, min((column + 1) * size, length)
@@ -82,7 +82,7 @@ def _slices(columns, size, length):
 
 
 def _chosen(x, slices):
-    """Returns the rows of dimension 2 in the slices: a view where they are neighbours."""
+    """Returns the rows of dimension 2 in the slices: a view if there is one slice, otherwise a copy."""
     parts = [x[:, :, first:past] for first, past in slices]
     return parts[0] if len(parts) == 1 else gradus.cat(parts, 2)
 
@@ -111,7 +111,7 @@ def _lse_dtype(query):
 
 
 def _columns(block_mask):
-    """Returns for each batch and head of the mask, for each row of blocks: (columns that are computed, whether mask_mod must be asked)."""
+    """Returns for each batch and head of the mask and each row of blocks (columns that are computed, True if mask_mod must be evaluated)."""
     dense = block_mask.to_dense().tolist()
     asks = block_mask.kv_num_blocks.tolist()
     return [[[([c for c, there in enumerate(row) if there], ask > 0) for row, ask in zip(rows, counts)] for rows, counts in zip(*head)]

@@ -13,7 +13,7 @@ _nn = _C.nn
 
 
 def _canonical_mask(mask, mask_name, other_type, other_name, target_type, check_other=True):
-    """Returns a mask of numbers that are added: -inf where a bool mask is true. UserWarning: its dtype is not that of the other mask."""
+    """Returns a mask of numbers that are added to the scores; a bool mask becomes -inf where it is true. UserWarning: its dtype is not that of the other mask."""
     if mask is None:
         return None
     floating = mask.is_floating_point()
@@ -29,7 +29,7 @@ def _none_or_dtype(x):
 
 
 def _check_shapes(query, key, value, key_padding_mask, attn_mask, num_heads):
-    """True for batched operands. AssertionError: their numbers of dimensions do not fit."""
+    """True if the operands are batched. AssertionError: their numbers of dimensions do not match."""
     if query.dim() not in (2, 3):
         raise AssertionError(f"query should be unbatched 2D or batched 3D tensor but received {query.dim()}-D query tensor")
     batched = query.dim() == 3
@@ -48,7 +48,7 @@ def _check_shapes(query, key, value, key_padding_mask, attn_mask, num_heads):
 
 
 def _projected(query, key, value, weights, bias):
-    """Returns the three projections; those of one tensor by one product. weights: one matrix of three blocks of rows, or three matrices."""
+    """Returns the projections of query, key and value; operands that are the same tensor share one product. weights: one matrix of three blocks of rows, or three matrices."""
     if len(weights) == 1:
         weight, = weights
         if query is key and key is value:
@@ -64,7 +64,7 @@ def _projected(query, key, value, weights, bias):
 
 
 def _one_more(x, last, dim):
-    """Returns x with one more place along the sequence: `last`, broadcast to the other sizes."""
+    """Returns x with `last`, broadcast to the other sizes, appended along the dimension of the sequence."""
     sizes = list(x.shape)
     sizes[dim] = 1
     return gradus.cat([x, last.expand(sizes)], dim)
@@ -128,7 +128,7 @@ def _of_batches(query, key, value, num_heads, weights, in_proj_bias, bias_k, bia
     heads, weights = _attend(q, k, v, mask, dropout_p, is_causal, need_weights)
     batch_first = batch_dim == 0 and not training
     output = _nn.linear(heads.permute((0, 2, 1, 3) if batch_first else (2, 0, 1, 3)).flatten(-2), out_proj_weight, out_proj_bias)
-    if batch_dim == 0 and training:  # PyTorch's memory layout: the order in which a dropout after this one draws
+    if batch_dim == 0 and training:  # PyTorch's memory layout, since a following dropout draws in the order of memory
         output = output.transpose(0, 1)
     return output, weights.mean(1) if weights is not None and average_attn_weights else weights
 

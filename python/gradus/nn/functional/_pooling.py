@@ -58,7 +58,7 @@ def max_pool3d(input, kernel_size, stride=None, padding=0, dilation=1, ceil_mode
 # ---- Adaptive windows ----------------------------------------------------------------------------------------------------------------------
 
 def _filled(output_size, input):
-    """Returns the sizes, with those of the input where they are None; one number stays."""
+    """Returns the output sizes, with None replaced by the sizes of the input. A single number is returned as it is."""
     if isinstance(output_size, int):
         return output_size
     if input.dim() <= len(output_size):
@@ -154,7 +154,7 @@ def fractional_max_pool3d(input, kernel_size, output_size=None, output_ratio=Non
 # ---- Max pooling undone ------------------------------------------------------------------------------------------------------------------------
 
 def _unpooled_size(input, kernel_size, stride, padding, output_size):
-    """Returns the sizes that the windows cover, or output_size, which differs from those by less than a stride."""
+    """Returns the sizes that the windows cover, or output_size if that is given. ValueError: it differs from those sizes by a stride or more."""
     dims = len(kernel_size)
     covered = [(n - 1) * s + k - 2 * p for n, k, s, p in zip(input.shape[-dims:], kernel_size, stride, padding)]
     if output_size is None:

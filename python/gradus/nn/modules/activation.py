@@ -40,7 +40,7 @@ class _Alpha(Module):
 
 
 class _Lambda(Module):
-    """An activation with a bound lambd."""
+    """An activation with a threshold lambd."""
 
     def __init__(self, lambd: float = 0.5):
         super().__init__()

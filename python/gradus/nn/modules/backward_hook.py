@@ -101,7 +101,7 @@ def _spread(values, places, count):
 
 
 def _through_node(values, hook):
-    """Returns the values, of which the tensors have passed one identity node with the hook, and the places of these; None where none requires a
+    """Passes the tensors among the values through one identity node with the hook. Returns the values and the indices of the tensors; (values, None) if no tensor requires a
     gradient."""
     places = [place for place, value in enumerate(values) if isinstance(value, Tensor)]
     tensors = [values[place] for place in places]

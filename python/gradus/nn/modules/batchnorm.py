@@ -61,7 +61,7 @@ class _NormBase(Scaled):
 
 class _BatchNorm(_NormBase):
     def _next_momentum(self):
-        """Returns how much of this batch goes into the running statistics: without a momentum they are the averages over all batches."""
+        """Returns the weight of this batch in the running statistics: the momentum or, if that is None, 1 / number of batches, which makes them averages over all batches."""
         if not (self.training and self.track_running_stats):
             return self.momentum or 0.0
         self.num_batches_tracked.add_(1)

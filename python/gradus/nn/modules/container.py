@@ -177,7 +177,7 @@ class ModuleList(_Numbered):
         return ModuleList(chain(self, other))
 
     def __repr__(self):
-        runs = []  # [first index, last index, text] for equal neighbours
+        runs = []  # [first index, last index, repr] of consecutive modules with equal repr
         for index, module in enumerate(self):
             text = repr(module)
             if runs and runs[-1][2] == text:

@@ -69,7 +69,7 @@ def add_hook(hooks, hook, *, prepend=False, marks=()):
 
 
 class _CommonHooks(OrderedDict):
-    """Hooks common to all modules. A hook that is put in by hand is seen too."""
+    """The dictionary of hooks common to all modules. It also notices hooks that a program inserts without a register function."""
 
     def __setitem__(self, key, hook):
         HookRegistry._hooked = True

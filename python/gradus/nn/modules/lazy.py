@@ -31,7 +31,7 @@ class LazyModuleMixin:
                 destination[prefix + name] = tensor if keep_vars or is_lazy(tensor) else tensor.detach()
 
     def _lazy_load_hook(self, state_dict, prefix, local_metadata, strict, missing_keys, unexpected_keys, error_msgs):
-        """Gives the sizes of a state_dict to what has none yet."""
+        """Gives uninitialized parameters and buffers the sizes that the state_dict has for them."""
         for name, tensor in itertools.chain(self._parameters.items(), self._buffers.items()):
             loaded = state_dict.get(prefix + name)
             if tensor is not None and loaded is not None and is_lazy(tensor) and not is_lazy(loaded):
@@ -47,7 +47,7 @@ class LazyModuleMixin:
         return any(is_lazy(tensor) for tensor in itertools.chain(self._parameters.values(), self._buffers.values()))
 
     def _infer_parameters(self, module, args, kwargs=None):
-        """The forward pre-hook of the first call."""
+        """The forward pre-hook of the first call: initializes the parameters from the sizes of its inputs."""
         module.initialize_parameters(*args, **(kwargs or {}))
         if module.has_uninitialized_params():
             raise RuntimeError(f"module {self._get_name()} has not been fully initialized")

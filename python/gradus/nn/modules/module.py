@@ -325,7 +325,7 @@ class Module(HookRegistry, StateDict, Conversion):
             yield module
 
     def _named_members(self, get_members_fn, prefix="", recurse=True, remove_duplicate=True):
-        """Pairs of path and member over what get_members_fn(module) gives for each module."""
+        """Yields (path, member) of the members that get_members_fn(module) returns for each module."""
         modules = self.named_modules(prefix=prefix, remove_duplicate=remove_duplicate) if recurse else [(prefix, self)]
         seen = set()
         for path, module in modules:

@@ -18,7 +18,7 @@ def _as_parameter(value):
 
 
 def _described(items, name_of_type):
-    """extra_repr of both: a line per value."""
+    """Returns the extra_repr of ParameterList and ParameterDict: a line per value."""
     lines = []
     for key, value in items:
         if isinstance(value, Tensor):

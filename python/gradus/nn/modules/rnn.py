@@ -142,7 +142,7 @@ class RNNBase(Module):
         """Returns the state with the rows of a batch in the order of `permutation`; None: as it is."""
         return _permuted(hx, permutation)
 
-    # A hidden state is a tensor, of an LSTM two of them: these say what that changes.
+    # The hidden state of an RNN and a GRU is one tensor; an LSTM overrides these methods, because its state is two tensors.
 
     def _zeros(self, input, rows):
         directions = 2 if self.bidirectional else 1
@@ -184,7 +184,7 @@ class RNNBase(Module):
         output = PackedSequence(output, batch_sizes, sorted_indices, unsorted_indices)
         return output, self.permute_hidden(self._as_state(state), unsorted_indices)
 
-    _TENSOR = ""  # a word of one message of RNN
+    _TENSOR = ""  # a word in one of RNN's error texts
 
     @property
     def _operator(self):
@@ -204,7 +204,7 @@ class RNNBase(Module):
         if "all_weights" in state:  # pickles of old versions
             self.__dict__.pop("all_weights", None)
             self._all_weights = state["all_weights"]
-        if self._all_weights and not isinstance(self._all_weights[0][0], str):  # older ones keep the parameters themselves
+        if self._all_weights and not isinstance(self._all_weights[0][0], str):  # older pickles have the parameters themselves instead of their names
             self._all_weights = [[name for name in self._parameters if name.endswith(f"_l{layer}{end}")]
                                  for layer in range(self.num_layers) for end in ([""] + ["_reverse"] * bool(self.bidirectional))]
 

@@ -28,7 +28,7 @@ class _Table(Module):
         self.sparse = sparse
 
     def _set_weight(self, given, requires_grad, device, dtype):
-        """Makes the parameter of a given matrix, or draws it. AssertionError: the matrix has another size."""
+        """Sets the weight to a parameter made of the given matrix, or of random numbers. AssertionError: the matrix has another size."""
         sizes = (self.num_embeddings, self.embedding_dim)
         if given is not None and tuple(given.shape) != sizes:
             raise AssertionError("Shape of weight does not match num_embeddings and embedding_dim")

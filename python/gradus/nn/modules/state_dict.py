@@ -147,7 +147,7 @@ class StateDict:
         return _IncompatibleKeys(missing_keys, unexpected_keys)
 
     def _load_from_state_dict(self, state_dict, prefix, local_metadata, strict, missing_keys, unexpected_keys, error_msgs):
-        """Loads this module's own state: what is found under prefix. Adds to the three lists what does not fit."""
+        """Loads the module's own parameters and buffers from the keys that begin with prefix. Adds problems to the three lists."""
         for hook in self._load_state_dict_pre_hooks.values():
             hook(state_dict, prefix, local_metadata, strict, missing_keys, unexpected_keys, error_msgs)
         local_state = dict(self._local_state())
@@ -173,13 +173,13 @@ class StateDict:
                         unexpected_keys.append(key)
 
     def _load_tensor(self, name, tensor, key, value, local_metadata, error_msgs):
-        """Copies value into one parameter or buffer, or puts it in its place."""
+        """Copies value into one parameter or buffer, or with assign replaces this by value."""
         assign = local_metadata.get("assign_to_params_buffers", False)
         if not _is_tensor_like(value):
             error_msgs.append(f'While copying the parameter named "{key}", expected {gradus.__name__}.Tensor or Tensor-like object from '
                               f"checkpoint but received {type(value)}")
             return
-        lazy = is_lazy(tensor)  # It has no sizes, and neither has value: a hook of lazy modules gives it those of any other.
+        lazy = is_lazy(tensor)  # Then value has no sizes either, because a hook of lazy modules has given the tensor the sizes of any other value.
         if not lazy and tensor.shape == () and value.shape == (1,):
             value = value[0]
         if not lazy and value.shape != tensor.shape:

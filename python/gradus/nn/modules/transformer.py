@@ -132,7 +132,7 @@ def _get_clones(module, count):
 
 
 def _causal(mask, is_causal):
-    """is_causal; if that is None, whether the mask is the causal one."""
+    """Returns is_causal; if that is None, True if the mask is the causal mask."""
     if is_causal is not None or mask is None:
         return bool(is_causal)
     if mask.dim() != 2 or mask.size(0) != mask.size(1) or not mask.is_floating_point():
@@ -141,7 +141,7 @@ def _causal(mask, is_causal):
 
 
 def _why_not_nested(layer):
-    """Why PyTorch would not use nested tensors for such layers, which shows in the values at padded places; "" if it would."""
+    """Returns the reason why PyTorch would not use nested tensors for such layers; "" if it would use them, which changes the results at padded positions."""
     if not isinstance(layer, TransformerEncoderLayer):
         return "encoder_layer was not TransformerEncoderLayer"
     attention = layer.self_attn
@@ -179,7 +179,7 @@ class TransformerEncoder(Module):
             warnings.warn(f"enable_nested_tensor is True, but self.use_nested_tensor is False because {why_not}", stacklevel=2)
 
     def _padded(self, src, mask, key_padding_mask):
-        """Returns the places, bool, at which the layers give 0; None: at none."""
+        """Returns the bool mask of the positions at which the layers return 0; None if there are none."""
         if key_padding_mask is None or mask is not None or not self.use_nested_tensor or not mha.get_fastpath_enabled() or src.dim() != 3 or self.layers[0].training:
             return None
         if gradus.is_grad_enabled() and (src.requires_grad or any(p.requires_grad for p in self.layers.parameters())):

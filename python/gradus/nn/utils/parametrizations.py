@@ -44,7 +44,7 @@ class _OrthMaps(Enum):
 
 
 class _Orthogonal(Module):
-    """An orthogonal matrix from one without constraint. With use_trivialization it is base @ map(original), and the original starts at map's preimage of the identity."""
+    """Maps an unconstrained matrix to an orthogonal one. With use_trivialization the result is base @ map(original), and the original starts at map's preimage of the identity."""
 
     base: Tensor
 
@@ -98,7 +98,7 @@ class _Orthogonal(Module):
             raise NotImplementedError("It is not possible to assign to the matrix exponential or the Cayley parametrizations when use_trivialization=False.")
         reflectors, tau = gradus.geqrf(tall)
         reflectors.diagonal(dim1=-2, dim2=-1).sign_()
-        reflectors.diagonal(dim1=-2, dim2=-1)[tau == 0.0] *= -1  # LAPACK's reflection by the identity
+        reflectors.diagonal(dim1=-2, dim2=-1)[tau == 0.0] *= -1  # LAPACK writes tau = 0 for a reflection that is the identity
         return reflectors.mT if wide else reflectors
 
     def _base_of(self, tall):
@@ -169,7 +169,7 @@ def weight_norm(module, name="weight", dim=0):
 
 
 class _SpectralNorm(Module):
-    """The weight over its largest singular value; its singular vectors are estimated in buffers that every iteration writes in place."""
+    """Divides the weight by its largest singular value. The singular vectors are estimated by power iterations, which write two buffers in place."""
 
     def __init__(self, weight, n_power_iterations=1, dim=0, eps=1e-12):
         super().__init__()

@@ -51,7 +51,7 @@ def _register(module, name, tensor):
 
 
 def _expect(what, wanted, found, text, first, second):
-    """ValueError with two lines more unless `what`, an attribute of both tensors, is the same."""
+    """Raises a ValueError, whose text ends with the two values, unless the tensors have the same attribute `what`."""
     wanted, found = getattr(wanted, what), getattr(found, what)
     if wanted != found:
         raise ValueError(f"{text}\n{first}: {wanted}\n{second}: {found}")
@@ -82,7 +82,7 @@ class ParametrizationList(ModuleList):
             self._check_result(shape, dtype)
 
     def _inverted(self, original):
-        """Returns what the parametrizations make the original from."""
+        """Returns the right inverses of the parametrizations, applied to the original in opposite order."""
         new = original
         with gradus.no_grad():
             for module in reversed(self):
@@ -179,14 +179,14 @@ def _refuse_pickling(self):
 
 
 def _inject_new_class(module):
-    """Gives the module a subclass of its class for itself, to which properties can be added."""
+    """Replaces the module's class by a subclass that only this module has, so that properties can be added to it."""
     kind = type(module)
     members = {"__getstate__": _refuse_pickling} | ({} if hasattr(kind, "__deepcopy__") else {"__deepcopy__": _copied})
     module.__class__ = type(f"Parametrized{kind.__name__}", (kind,), members)
 
 
 def _inject_property(module, tensor_name):
-    """Puts a property in the place of a tensor, whose reading computes it."""
+    """Replaces a tensor of the module by a property that computes it from the parametrizations when it is read."""
 
     def read(self):
         parametrization = self.parametrizations[tensor_name]

@@ -142,7 +142,7 @@ class PruningContainer(BasePruningMethod):
 
 
 def _part_left(method, t, mask):
-    """Returns the index of the elements, channels, or all of a tensor that a method of pruning gets to see."""
+    """Returns the index of the part of a tensor that a further pruning method works on: elements or channels that are not pruned yet, or all of it."""
     if method.PRUNING_TYPE == "unstructured":
         return mask == 1
     if method.PRUNING_TYPE == "global":
@@ -389,7 +389,7 @@ def _validate_pruning_amount_init(amount):
 
 
 def _number_to_prune(amount, size):
-    """Returns a share of a size as a number. ValueError: more than there are."""
+    """Returns the number of elements to prune; a float is a share of `size`. ValueError: there are fewer elements."""
     if not isinstance(amount, numbers.Integral):
         return round(amount * size)
     if amount > size:

@@ -94,7 +94,7 @@ class PackedSequence(PackedSequence_):
 
 
 def _of_both(sequence, function):
-    """Returns the indices of a PackedSequence, each after the function where it is there."""
+    """Returns sorted_indices and unsorted_indices of a PackedSequence after the function; None stays None."""
     return [None if indices is None else function(indices) for indices in (sequence.sorted_indices, sequence.unsorted_indices)]
 
 

@@ -64,7 +64,7 @@ class SpectralNorm:
         setattr(module, self.name, self.compute_weight(module, do_power_iteration=module.training))
 
     def _solve_v_and_rescale(self, weight_mat, u, target_sigma):
-        """Returns the v for which u^T W v is the singular value: what state_dicts of version 0 do not hold."""
+        """Returns the v for which u^T W v is target_sigma. State dicts of version 0 do not have v."""
         transposed = weight_mat.t()
         v = (transposed.mm(weight_mat).pinverse() @ (transposed @ u.unsqueeze(1))).squeeze(1)
         return v.mul_(target_sigma / gradus.dot(u, gradus.mv(weight_mat, v)))

@@ -8,7 +8,7 @@ __all__ = ["ChainedScheduler", "SequentialLR"]
 
 
 class _Combined(LRScheduler):
-    """Holds schedules of one optimizer; their states are in its own."""
+    """The base of schedules that combine other schedules of the same optimizer. Its state_dict has their states."""
 
     def _hold(self, schedulers, optimizer):
         name = type(self).__name__

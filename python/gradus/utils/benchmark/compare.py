@@ -26,7 +26,7 @@ def _coloured(text, value, best):
 
 
 class _Column:
-    """How the times of a column are written: all with the point at one place."""
+    """Formats the times of a column so that their decimal points are aligned."""
 
     def __init__(self, results, scale, trims, warns):
         found = [result for result in results if result]
@@ -47,7 +47,7 @@ class _Column:
 
 
 class _Table:
-    """Rows are (threads, env, name), columns descriptions."""
+    """A table of times. A row is (threads, env, name), a column a description."""
 
     def __init__(self, results, colorize, trims, warns):
         self._results, self._colorize, self._warns = results, colorize, warns

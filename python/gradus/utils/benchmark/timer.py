@@ -44,7 +44,7 @@ class Timer:
         self._task_spec = TaskSpec(stmt, setup, global_setup, label, sub_label, description, env, num_threads)
 
     def _time(self, number):
-        """Seconds of so many runs, at least a nanosecond."""
+        """Returns the seconds that `number` runs take, at least a nanosecond."""
         return max(self._timer.timeit(number), 1e-9)
 
     def _measured(self, number, times):
@@ -65,7 +65,7 @@ class Timer:
         raise NotImplementedError("See `Timer.blocked_autorange.`")
 
     def _block_size(self, min_run_time):
-        """Returns how many runs make the cost of the clock small. Running them warms up."""
+        """Returns a number of runs in comparison with which reading the clock takes little time. Running them also warms up."""
         overhead, number = statistics.median_low([self._time(0) for _ in range(5)]), 1
         while True:
             time = self._time(number)

@@ -51,7 +51,7 @@ class _Worker:
 
 
 def _shut_down(workers, owner):
-    """End the processes and free what they hold; a forked child that inherits the iterator has nothing to end."""
+    """Ends the processes and frees what they hold. Does nothing in a forked child, which inherits the iterator but not the processes."""
     if os.getpid() != owner:
         return
     for worker in workers:
@@ -106,7 +106,7 @@ class _MultiProcessingDataLoaderIter(_BaseDataLoaderIter):
         self._begin()
 
     def _deal(self):
-        """Give the next index to the worker whose turn it is; nothing if there is neither."""
+        """Sends the next index to the worker whose turn it is. Does nothing if no index or no worker is left."""
         worker = self._choose_worker()
         if worker is None:
             return

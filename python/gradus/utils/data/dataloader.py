@@ -201,7 +201,7 @@ class _DatasetKind:
 
 
 class _InfiniteConstantSampler:
-    """The indices of a stream: as many as anybody asks for, and nobody looks at them."""
+    """Yields None without end. It takes the place of a sampler for streams, which have no indices."""
 
     def __iter__(self):
         return itertools.repeat(None)

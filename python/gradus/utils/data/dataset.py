@@ -72,7 +72,7 @@ class TensorDataset(Dataset):
 
 
 def _items(dataset, indices):
-    """Several samples of a data set, through its ``__getitems__`` if it has one."""
+    """Returns several samples of a data set, by one call of its ``__getitems__`` if it has one."""
     if not callable(getattr(dataset, "__getitems__", None)):
         return [dataset[index] for index in indices]
     items = dataset.__getitems__(indices)

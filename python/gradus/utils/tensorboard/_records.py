@@ -3,7 +3,7 @@ import struct
 
 
 def _table_of_crc32c():
-    """Remainders of all bytes by the polynomial of Castagnoli, with the lowest bit first."""
+    """Returns the CRC-32C remainders of all bytes (Castagnoli's polynomial, lowest bit first)."""
     table = []
     for byte in range(256):
         for _ in range(8):
@@ -28,7 +28,7 @@ def crc32c(data):
 
 
 def _masked(data):
-    """Returns the checksum rotated and moved, so that data which holds checksums has no weak one."""
+    """Returns the checksum rotated and shifted by a constant, as the format of records demands, because a CRC of data that contains CRCs is weak."""
     crc = crc32c(data)
     return struct.pack("<I", ((crc >> 15 | crc << 17) + 0xA282EAD8) & 0xFFFFFFFF)
 

@@ -78,7 +78,7 @@ class FileWriter:
 
 
 def _default_bins():
-    """Ends of bins, each 1.1 times as far from 0 as the one before."""
+    """Returns the edges of bins, each 1.1 times as far from 0 as the one before."""
     bins, end = [], 1e-12
     while end < 1e20:
         bins.append(end)

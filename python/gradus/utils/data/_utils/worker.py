@@ -107,7 +107,7 @@ def worker_loop(pipe, inherited, make_fetcher, dataset, base_seed, init_fn, work
 
 
 def _introduce(dataset, base_seed, worker_id, num_workers):
-    """Make this process a worker: one thread, generators of its own, an entry for ``get_worker_info``."""
+    """Makes this process a worker: it gets one thread, its own random generators, and the result of ``get_worker_info``."""
     global _worker_info
     seed = base_seed + worker_id
     gradus.set_num_threads(1)
@@ -121,7 +121,7 @@ def _introduce(dataset, base_seed, worker_id, num_workers):
 
 
 def _read_ahead(pipe):
-    """Returns a queue that a thread fills from the pipe: the loader never waits for a worker that itself waits for the loader to read."""
+    """Returns a queue that a thread fills from the pipe, so that the loader never waits to write to a worker that itself waits for the loader to read."""
     tasks = queue.SimpleQueue()
 
     def read():
