@@ -51,13 +51,13 @@ struct grd_iter {
     grd_dtype compute;                   /* dtype the kernel is to be taken for */
     grd_dtype dtypes[GRD_ITER_OPERANDS]; /* of the operands in memory */
     grd_dtype wanted[GRD_ITER_OPERANDS]; /* what the kernel reads and writes; converted in cache-sized pieces where different */
-    bool converts;                       /* somewhere they differ */
+    bool converts;                       /* `dtypes` and `wanted` differ for some operand */
     char *data[GRD_ITER_OPERANDS];
     int64_t numel;
-    grd_device device;                                /* of the result; on meta nothing is computed */
+    grd_device device;                                /* the result's device; nothing is computed on meta */
     int64_t shape[GRD_MAX_DIMS];                      /* shape[0] is the innermost dimension */
-    bool few;                                         /* GRD_ITER_FEW at most: then there are no strides */
-    const grd_tensor *tensors[GRD_ITER_OPERANDS];     /* of few elements */
+    bool few;                                         /* at most GRD_ITER_FEW elements: `tensors` is set, `strides` is not */
+    const grd_tensor *tensors[GRD_ITER_OPERANDS];     /* the operands, borrowed; operand 0 is the result */
     int64_t strides[GRD_ITER_OPERANDS][GRD_MAX_DIMS]; /* bytes */
 };
 
@@ -66,7 +66,7 @@ bool grd_iter_plan(struct grd_iter *it, struct grd_planned *ret_planned, const s
 /* Returns the result, a new one or out= with the planned sizes; `it` is then ready for grd_iter_map. grd_failed: no memory. */
 grd_tensor *grd_iter_bind(struct grd_iter *it, const struct grd_planned *planned, const struct grd_iter_spec *spec);
 
-/* Both, for a caller with nothing to do between them. */
+/* Plans and binds, for a caller that has no checks to make in between. Returns the result or grd_failed. */
 static inline grd_tensor *grd_iter_elementwise(struct grd_iter *it, const struct grd_iter_spec *spec)
 {
     struct grd_planned planned;
