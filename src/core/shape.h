@@ -61,8 +61,8 @@ static inline bool grd_shape_wrap_dim(int64_t dim, int64_t ndim, int64_t *ret_di
     *ret_dim = wrapped;
     return true;
 }
-/* Writes the bit set of the dims of a list, negative ones wrapped; an absent or empty list stands for all dims. False with IndexError for a dim out of
- * range, or RuntimeError "dim 0 appears multiple times in the list of dims". */
+/* Writes the bit set of the dims of a list, negative ones wrapped; an absent or empty list stands for all dims. False with IndexError for a dim out
+ * of range, or RuntimeError "dim 0 appears multiple times in the list of dims". */
 bool grd_shape_dim_mask(grd_dims dims, int64_t ndim, uint64_t *ret_mask);
 /* Writes the sizes that two shapes broadcast to into ret_sizes[GRD_MAX_DIMS]. False, with RuntimeError
  * "The size of tensor a (3) must match the size of tensor b (4) at non-singleton dimension 1", when they do not broadcast. */

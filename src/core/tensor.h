@@ -31,11 +31,11 @@ enum grd_tensor_flags {
     /* At most one of these two, which views of the view inherit. */
     GRD_FLAG_NO_GRAD_VIEW = 16, /* a view made while grad mode was off */
     GRD_FLAG_MULTI_VIEW = 32,   /* one of several views returned by one operator (split, unbind, chunk) */
-    GRD_FLAG_CANONICAL = 128, /* not empty, at most GRD_INLINE_DIMS dimensions, every stride as in a new tensor, also where the size is 1 */
-    GRD_FLAG_MOVED = 256,     /* no longer uses the storage of the block it lies in (data.c) */
-    GRD_FLAG_REPLACED = 512,  /* its storage was replaced, or it is a view of such a tensor: its views own their storage (data.c) */
-    GRD_FLAG_BATCHED = 1024,  /* a struct grd_batch */
-    GRD_FLAG_DETACHED = 64,   /* shares data but no history: a write in place is not recorded as a write to a view */
+    GRD_FLAG_CANONICAL = 128,   /* at most GRD_INLINE_DIMS dimensions, every stride as in a new tensor, also where the size is 1 */
+    GRD_FLAG_MOVED = 256,       /* no longer uses the storage of the block it lies in (data.c) */
+    GRD_FLAG_REPLACED = 512,    /* its storage was replaced, or it is a view of such a tensor: its views own their storage (data.c) */
+    GRD_FLAG_BATCHED = 1024,    /* a struct grd_batch */
+    GRD_FLAG_DETACHED = 64,     /* shares data but no history: a write in place is not recorded as a write to a view */
     /* The flags that follow from sizes and strides. */
     GRD_FLAGS_GEOMETRY = GRD_FLAG_CONTIGUOUS | GRD_FLAG_CHANNELS_LAST | GRD_FLAG_CANONICAL
 };

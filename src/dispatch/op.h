@@ -65,7 +65,7 @@ struct grd_boxed_slot {
     void *_Atomic context;
 };
 
-/* The dtype that an out= must have, for operators that do not convert into it. The dtype argument of a call, if one is given, is that of its result. */
+/* The dtype that an out= must have, for operators that do not convert into it. A dtype argument, if one is given, is the dtype of the result. */
 enum grd_out_dtype {
     GRD_OUT_RESULT,   /* the dtype of each result; checked when results are copied, or by the operator itself */
     GRD_OUT_GIVEN,    /* the dtype argument; if that is absent, any to which the result can be cast */
@@ -85,7 +85,8 @@ struct grd_out_rule {
     const char *texts[GRD_MAX_RESULTS]; /* the error for each result; out.c says what stands in braces */
 };
 
-/* Says whether a vector of results fills an out= of as many elements, whatever its sizes, as PyTorch's ranges do; and if so, whether its length is an argument. */
+/* Says whether a one-dimensional result fills an out= with as many elements, whatever the sizes of that, as PyTorch's ranges do; and if so, whether the
+ * length of the result is an argument. */
 enum grd_fills { GRD_FILLS_NOT, GRD_FILLS_GIVEN, GRD_FILLS_COMPUTED };
 
 /* An operator. Callers make no difference between those of the schema and those defined at run time. */
@@ -125,7 +126,7 @@ struct grd_op {
 extern struct grd_op *const grd_op_table[];
 extern const int64_t grd_op_table_size;
 
-/* A function of numbers and sizes that gradient formulas call besides operators: its arguments, named by their places, have the kinds that they say. */
+/* A function of numbers and sizes that gradient formulas can call besides operators. Its arguments are named by their position. */
 struct grd_function {
     const char *name;
     const struct grd_arg *args;
