@@ -36,7 +36,8 @@ static inline unsigned contiguous_flags(grd_dims sizes, const int64_t *strides)
     return GRD_FLAG_CONTIGUOUS | (sizes.n <= GRD_INLINE_DIMS ? GRD_FLAG_CANONICAL : 0) | channels_last_flag(sizes, strides);
 }
 
-/* Writes sizes and the strides of a contiguous tensor, and returns the flags they give. A stride that overflows belongs to an empty tensor, which does not use it. */
+/* Writes sizes and the strides of a contiguous tensor, and returns the flags they give. A stride that overflows belongs to an
+ * empty tensor, which does not use it. */
 static inline unsigned grd_set_contiguous(grd_tensor *t, grd_dims sizes)
 {
     uint64_t stride = 1;

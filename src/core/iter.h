@@ -1,8 +1,8 @@
 /* Elementwise iteration: broadcasts, promotes, checks overlap, allocates the result, reorders and coalesces dimensions,
  * splits the work over threads and calls a one-dimensional kernel.
  *
- * There are two steps. grd_iter_plan decides sizes, strides and dtypes of the result and raises every error, but reads no data. grd_iter_bind allocates
- * the result and sets the addresses.
+ * There are two steps. grd_iter_plan decides sizes, strides and dtypes of the result and raises every error, and writes no data.
+ * grd_iter_bind allocates the result and sets the addresses.
  *
  *     const struct grd_iter_spec spec = {.out = out, .inputs = {a, b}, .ninputs = 2, …};
  *     struct grd_iter it;
@@ -62,7 +62,8 @@ struct grd_iter {
     int64_t strides[GRD_ITER_OPERANDS][GRD_MAX_DIMS]; /* bytes */
 };
 
-/* Plans sizes, strides and dtype of the result, and the dtype that the kernel computes in. False, with the error raised, if the inputs or out= do not fit. */
+/* Plans sizes, strides and dtype of the result, and the dtype that the kernel computes in. False, with the error raised, if the
+ * inputs or out= do not fit. */
 bool grd_iter_plan(struct grd_iter *it, struct grd_planned *ret_planned, const struct grd_iter_spec *spec);
 /* Returns the result, a new one or out= with the planned sizes; `it` is then ready for grd_iter_map. grd_failed: no memory. */
 grd_tensor *grd_iter_bind(struct grd_iter *it, const struct grd_planned *planned, const struct grd_iter_spec *spec);

@@ -85,8 +85,8 @@ struct grd_out_rule {
     const char *texts[GRD_MAX_RESULTS]; /* the error for each result; out.c says what stands in braces */
 };
 
-/* Says whether a one-dimensional result fills an out= with as many elements, whatever the sizes of that, as PyTorch's ranges do; and if so, whether the
- * length of the result is an argument. */
+/* Says whether a one-dimensional result fills an out= with as many elements, whatever the sizes of that, as PyTorch's ranges do; and if so,
+ * whether the length of the result is an argument. */
 enum grd_fills { GRD_FILLS_NOT, GRD_FILLS_GIVEN, GRD_FILLS_COMPUTED };
 
 /* An operator. Callers make no difference between those of the schema and those defined at run time. */
