@@ -15,7 +15,7 @@ struct grd_device_slot {
 };
 
 struct grd_device_entry {
-    grd_device_type type; /* of cpu and meta only the name */
+    grd_device_type type; /* for cpu and meta only the name is set */
     grd_key key;
     bool has_data;          /* false: meta */
     _Atomic int64_t blocks; /* allocations that have not been released */
@@ -30,7 +30,7 @@ struct grd_device_entry *grd_device_at(uint8_t type); /* NULL when unknown */
 bool grd_device_resolve(grd_device device, grd_device *ret_device);
 /* Adds a checked description whose kernels[i] is for ops[i]. False, with the error raised, when the name is taken or there is no place. */
 bool grd_device_add(const grd_device_type *type, const grd_op *const *ops, uint8_t *ret_type);
-/* The kernel a device has for an operator, or NULL. */
+/* Returns the kernel that a device has for an operator, or NULL. */
 grd_boxed_kernel *grd_device_kernel_of(const struct grd_device_entry *entry, const grd_op *op);
 
 /* "cpu", "vault:0": for the arguments of one call. */
@@ -41,7 +41,7 @@ struct grd_device_text grd_device_text(grd_device device);
 /* "Expected all tensors to be on the same device, but found at least two devices, vault:0 and cpu!" Always false. */
 bool grd_raise_devices(grd_device a, grd_device b);
 
-/* Memory of any device that has data; NULL with MemoryError. */
+/* Returns memory of a device that has data, owned by the caller; NULL, with MemoryError, on failure. */
 void *grd_device_allocate(grd_device device, int64_t bytes);
 void grd_device_release(grd_device device, void *data, int64_t bytes);
 /* Copies bytes that do not overlap within one type of device, or between it and the cpu: others are brought to the cpu by the caller.

@@ -25,7 +25,7 @@ static inline void grd_set_room(grd_tensor *t, int64_t *room, int64_t ndim)
     t->strides = room + (ndim <= GRD_INLINE_DIMS ? GRD_INLINE_DIMS : ndim);
 }
 
-/* The flags that CONTIGUOUS leaves open. */
+/* Returns GRD_FLAG_CHANNELS_LAST or 0. */
 static inline unsigned channels_last_flag(grd_dims sizes, const int64_t *strides)
 {
     return (sizes.n == 4 || sizes.n == 5) && grd_shape_is_channels_last(sizes, strides) ? GRD_FLAG_CHANNELS_LAST : 0;
@@ -36,7 +36,8 @@ static inline unsigned contiguous_flags(grd_dims sizes, const int64_t *strides)
     return GRD_FLAG_CONTIGUOUS | (sizes.n <= GRD_INLINE_DIMS ? GRD_FLAG_CANONICAL : 0) | channels_last_flag(sizes, strides);
 }
 
-/* Writes sizes and the strides of a contiguous tensor, and returns the flags they give. A stride that overflows belongs to an empty tensor, which does not use it. */
+/* Writes sizes and the strides of a contiguous tensor, and returns the flags they give. A stride that overflows belongs to an
+ * empty tensor, which does not use it. */
 static inline unsigned grd_set_contiguous(grd_tensor *t, grd_dims sizes)
 {
     uint64_t stride = 1;
@@ -77,7 +78,7 @@ static inline unsigned grd_set_strided(grd_tensor *t, grd_dims sizes, const int6
     return (contiguous || numel == 0 ? GRD_FLAG_CONTIGUOUS : 0) | channels_last_flag(sizes, t->strides);
 }
 
-/* The stride of a dimension in bytes. */
+/* Returns the stride of a dimension in bytes. */
 static inline int64_t grd_byte_stride(const grd_tensor *t, int64_t dim)
 {
     return grd_wrapping_product(t->strides[dim], t->itemsize);

@@ -4,16 +4,16 @@
 
 #include "core/tensor.h"
 
-/* "grd_is_leaf: argument 't' must be a tensor, not NULL", or how it died. Always false. */
+/* Raises TypeError "grd_is_leaf: argument 't' must be a tensor, not NULL", or RuntimeError that says how a dead tensor died. Always returns false. */
 bool grd_refuse_tensor(const grd_tensor *t, const char *function, const char *argument);
 
-/* For the public functions: false, with the error raised, for NULL and for a dead tensor. */
+/* Checks an argument of a public function. False, with the error raised, for NULL and for a dead tensor. */
 static inline bool grd_given(const grd_tensor *t, const char *function, const char *argument)
 {
     return GRD_LIKELY(t != NULL && !grd_is_dead(t)) || grd_refuse_tensor(t, function, argument);
 }
 
-/* The same for an array of them, of which there is one at least. */
+/* Checks an array of tensors as grd_given does. False, with TypeError, if it is NULL or empty. */
 static inline bool grd_given_all(grd_tensor *const *tensors, int64_t n, const char *function, const char *argument)
 {
     if (tensors == NULL || n < 1)
@@ -25,7 +25,7 @@ static inline bool grd_given_all(grd_tensor *const *tensors, int64_t n, const ch
     return true;
 }
 
-/* The same for an argument that may be NULL. */
+/* Checks a tensor as grd_given does, but accepts NULL. */
 static inline bool grd_given_or_null(const grd_tensor *t, const char *function, const char *argument)
 {
     return t == NULL || grd_given(t, function, argument);

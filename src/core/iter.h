@@ -1,7 +1,8 @@
 /* Elementwise iteration: broadcasts, promotes, checks overlap, allocates the result, reorders and coalesces dimensions,
  * splits the work over threads and calls a one-dimensional kernel.
  *
- * Cut in two: the plan says everything about the result and finds every error, and touches no data; then memory is taken, and bound.
+ * There are two steps. grd_iter_plan decides sizes, strides and dtypes of the result and raises every error, and writes no data.
+ * grd_iter_bind allocates the result and sets the addresses.
  *
  *     const struct grd_iter_spec spec = {.out = out, .inputs = {a, b}, .ninputs = 2, …};
  *     struct grd_iter it;
@@ -51,38 +52,39 @@ struct grd_iter {
     grd_dtype compute;                   /* dtype the kernel is to be taken for */
     grd_dtype dtypes[GRD_ITER_OPERANDS]; /* of the operands in memory */
     grd_dtype wanted[GRD_ITER_OPERANDS]; /* what the kernel reads and writes; converted in cache-sized pieces where different */
-    bool converts;                       /* somewhere they differ */
+    bool converts;                       /* `dtypes` and `wanted` differ for some operand */
     char *data[GRD_ITER_OPERANDS];
     int64_t numel;
-    grd_device device;                                /* of the result; on meta nothing is computed */
+    grd_device device;                                /* the result's device; nothing is computed on meta */
     int64_t shape[GRD_MAX_DIMS];                      /* shape[0] is the innermost dimension */
-    bool few;                                         /* GRD_ITER_FEW at most: then there are no strides */
-    const grd_tensor *tensors[GRD_ITER_OPERANDS];     /* of few elements */
+    bool few;                                         /* at most GRD_ITER_FEW elements: `tensors` is set, `strides` is not */
+    const grd_tensor *tensors[GRD_ITER_OPERANDS];     /* the operands, borrowed; operand 0 is the result */
     int64_t strides[GRD_ITER_OPERANDS][GRD_MAX_DIMS]; /* bytes */
 };
 
-/* Says what the result will be, and what the kernel computes in; everything that can be said against the inputs or out= is raised here. */
+/* Plans sizes, strides and dtype of the result, and the dtype that the kernel computes in. False, with the error raised, if the
+ * inputs or out= do not fit. */
 bool grd_iter_plan(struct grd_iter *it, struct grd_planned *ret_planned, const struct grd_iter_spec *spec);
 /* Returns the result, a new one or out= with the planned sizes; `it` is then ready for grd_iter_map. grd_failed: no memory. */
 grd_tensor *grd_iter_bind(struct grd_iter *it, const struct grd_planned *planned, const struct grd_iter_spec *spec);
 
-/* Both, for a caller with nothing to do between them. */
+/* Plans and binds, for a caller that has no checks to make in between. Returns the result or grd_failed. */
 static inline grd_tensor *grd_iter_elementwise(struct grd_iter *it, const struct grd_iter_spec *spec)
 {
     struct grd_planned planned;
     return grd_iter_plan(it, &planned, spec) ? grd_iter_bind(it, &planned, spec) : grd_failed;
 }
 
-/* The plan alone: what an elementwise operator makes of these inputs, at most GRD_ITER_INPUTS, where its result has that dtype. */
+/* Plans the result that an elementwise operator with a result of this dtype makes of the inputs, which are at most GRD_ITER_INPUTS. */
 bool grd_iter_plan_result(grd_tensors inputs, grd_dtype dtype, struct grd_planned *ret_planned);
 
-/* A bare iterator over operands of one shape, already broadcast and typed by the caller (copy, reductions, indexing). */
+/* Sets up an iterator over operands that the caller has broadcast to one shape and converted (copy, reductions, indexing). */
 void grd_iter_raw(struct grd_iter *it, grd_dims sizes, int noperands, char *const *data, const int64_t *const *strides_bytes);
 
 /* Work is split into pieces of at most about this many elements, whatever the number of threads. */
 enum { GRD_ITER_GRAIN = 32768 };
 
-/* Elements of a piece: of an even number of pieces, which are as long as each other but for whole lines of the cache. */
+/* Returns the number of elements of a piece. The pieces are even in number and of equal length, rounded up to a multiple of 64 elements. */
 static inline int64_t grd_iter_grain(int64_t numel)
 {
     const int64_t pairs = (numel - 1) / (2 * GRD_ITER_GRAIN) + 1, piece = (numel - 1) / (2 * pairs) + 1;
@@ -94,7 +96,7 @@ void grd_iter_map(const struct grd_iter *it, const struct grd_map *map);
 
 /* Runs a kernel over all elements of an iterator of grd_iter_raw. */
 void grd_iter_run(const struct grd_iter *it, grd_loop_kernel *kernel, const void *params);
-/* Runs it on this thread alone, element by element in the order of the iterator's dimensions: for kernels with state (random numbers). */
+/* Runs the kernel on this thread alone, element by element in the order of the iterator's dimensions: for kernels with state (random numbers). */
 void grd_iter_run_serial(const struct grd_iter *it, grd_loop_kernel *kernel, const void *params);
 
 /* "result type Float can't be cast to the desired output type Long" */
@@ -106,7 +108,7 @@ bool grd_check_inplace_shape(const grd_tensor *self, grd_dims sizes);
 bool grd_check_no_internal_overlap(const grd_tensor *written);
 /* RuntimeError when `read`, broadcast to the written tensor, overlaps it otherwise than element by element. */
 bool grd_check_no_partial_overlap(const grd_tensor *written, const grd_tensor *read);
-/* RuntimeError when they share any memory: for operators that read an element after they may have written it. */
+/* RuntimeError when the two tensors share any memory: for operators that may read an element after they have written it. */
 bool grd_check_no_overlap(const grd_tensor *written, const grd_tensor *read);
 
 #endif

@@ -27,16 +27,16 @@ enum { GRD_INLINE_DIMS = 5 };
 enum grd_tensor_flags {
     GRD_FLAG_CONTIGUOUS = 1,    /* row-major, no gaps */
     GRD_FLAG_CHANNELS_LAST = 2, /* 4-d NHWC or 5-d NDHWC strides */
-    GRD_FLAG_NUMBER = 4,        /* a plain number in type promotion */
+    GRD_FLAG_NUMBER = 4,        /* made of a number: counts as a Python number in type promotion */
     /* At most one of these two, which views of the view inherit. */
     GRD_FLAG_NO_GRAD_VIEW = 16, /* a view made while grad mode was off */
     GRD_FLAG_MULTI_VIEW = 32,   /* one of several views returned by one operator (split, unbind, chunk) */
-    GRD_FLAG_CANONICAL = 128,   /* contiguous, few dimensions, each with the stride of a new tensor: those of one element have such, too */
-    GRD_FLAG_MOVED = 256,       /* in a block whose storage it does not use any more (data.c) */
-    GRD_FLAG_REPLACED = 512,    /* its storage was replaced, or is that of such a tensor: views own their storage, too (data.c) */
+    GRD_FLAG_CANONICAL = 128,   /* at most GRD_INLINE_DIMS dimensions, every stride as in a new tensor, also where the size is 1 */
+    GRD_FLAG_MOVED = 256,       /* no longer uses the storage of the block it lies in (data.c) */
+    GRD_FLAG_REPLACED = 512,    /* its storage was replaced, or it is a view of such a tensor: its views own their storage (data.c) */
     GRD_FLAG_BATCHED = 1024,    /* a struct grd_batch */
-    GRD_FLAG_DETACHED = 64,     /* shares data, not history: in-place writes are not a view's writes */
-    /* Those that follow from sizes and strides. */
+    GRD_FLAG_DETACHED = 64,     /* shares data but no history: a write in place is not recorded as a write to a view */
+    /* The flags that follow from sizes and strides. */
     GRD_FLAGS_GEOMETRY = GRD_FLAG_CONTIGUOUS | GRD_FLAG_CHANNELS_LAST | GRD_FLAG_CANONICAL
 };
 
@@ -48,9 +48,9 @@ struct grd_storage {
     uint16_t block_bytes;     /* size of the struct grd_block this storage lies in */
     uint8_t device;           /* type, in the device table */
     int8_t device_index;
-    void (*release)(void *context); /* not NULL: `data` is borrowed, and this gives it back */
+    void (*release)(void *context); /* NULL unless `data` is borrowed; then this function gives it back */
     void *context;
-    atomic_bool saved; /* some node of a graph has kept a tensor of this storage */
+    atomic_bool saved; /* a node of a graph has saved a tensor that uses this storage */
 };
 
 struct grd_tensor {
@@ -64,16 +64,16 @@ struct grd_tensor {
             uint16_t flags;
             uint16_t ndim;
         };
-        uint64_t traits; /* all of these: grd_traits */
+        uint64_t traits; /* all fields of the struct above as one word: see grd_traits */
     };
     struct grd_storage *storage;
     char *data;
     int64_t offset; /* in elements */
     int64_t numel;
     int64_t *sizes, *strides;    /* inline_dims, or one block of 2 * ndim */
-    struct grd_tensor *base;     /* of a view: the root it is a view of, owned; NULL otherwise */
+    struct grd_tensor *base;     /* owned; the tensor, itself no view, that this one is a view of; NULL if it is no view */
     struct grd_object *autograd; /* owned by the autograd floor; NULL for most tensors */
-    uint32_t view_version;       /* of a view: the version of its storage when it was made */
+    uint32_t view_version;       /* for a view: the version of its storage when the view was made */
     struct grd_binding *binding; /* the object that stands for it in another language, or NULL (binding.c) */
     int64_t inline_dims[2 * GRD_INLINE_DIMS];
 };
@@ -113,16 +113,16 @@ static inline uint64_t grd_traits(unsigned dtype, unsigned layout, grd_device de
 #define GRD_TRAITS_DEVICE_TYPE UINT64_C(0xff0000)
 #define GRD_TRAITS_DEVICE UINT64_C(0xffff0000) /* with its index */
 #define GRD_TRAITS_NDIM (UINT64_C(0xffff) << 48)
-/* Tensors that one kernel takes as they are have these bits in common: all but the flags. */
+/* All bits but the flags. Tensors that agree in them need no conversion for one kernel. */
 #define GRD_TRAITS_KIND (GRD_TRAITS_DTYPE | GRD_TRAITS_LAYOUT | GRD_TRAITS_DEVICE | GRD_TRAITS_NDIM)
 
-/* Some flags, where the traits have them. */
+/* Returns the flags shifted to their place in the traits. */
 static inline uint64_t grd_traits_flags(unsigned flags)
 {
     return (uint64_t)flags << 32;
 }
 
-/* What a view counts for among the owners of its base. */
+/* The number of references that a view adds to its base, so that the count tells whether there are views. */
 #define GRD_VIEW_WEIGHT ((INT64_C(1) << 32) + 1)
 
 static inline bool grd_has_views(const grd_tensor *t)
@@ -135,14 +135,15 @@ static inline bool grd_was_saved(const grd_tensor *t)
     return atomic_load_explicit(&t->storage->saved, memory_order_relaxed);
 }
 
-/* Asks first: threads that save tensors of one storage go on sharing its cache line. */
+/* Marks the storage as saved. It reads before it writes, so that threads that save tensors of one storage do
+ * not invalidate each other's cache line. */
 static inline void grd_mark_saved(const grd_tensor *t)
 {
     if (!grd_was_saved(t))
         atomic_store_explicit(&t->storage->saved, true, memory_order_relaxed);
 }
 
-/* grd_raise for a function that returns a tensor: always the failed one. */
+/* Raises an error as grd_raise does and returns grd_failed, for functions that return a tensor. */
 grd_tensor *grd_fail(grd_error_code code, const char *format, ...) GRD_PRINTF(2, 3);
 
 static inline bool grd_is_failed(const grd_tensor *t)
@@ -177,13 +178,13 @@ static inline bool grd_is_batch(const grd_tensor *t)
     return GRD_UNLIKELY(grd_has(t, GRD_FLAG_BATCHED));
 }
 
-/* The tensor that has the elements and the history: that below a batch tensor, `t` itself otherwise. */
+/* Returns the tensor that has the elements and the history, borrowed: the physical tensor of a batch tensor, otherwise `t` itself. */
 static inline grd_tensor *grd_physical(const grd_tensor *t)
 {
     return grd_is_batch(t) ? ((const struct grd_batch *)t)->physical : (grd_tensor *)(uintptr_t)t;
 }
 
-/* RuntimeError: a batch tensor's elements cannot be read one by one. Always false. */
+/* Raises RuntimeError, because a batch tensor has no data of its own to read. Always returns false. */
 bool grd_raise_batch_data(void);
 
 static inline grd_device grd_device_of(const grd_tensor *t)
@@ -206,13 +207,13 @@ static inline grd_keyset grd_keys_read(const grd_tensor *t)
     return __atomic_load_n(&t->keys, __ATOMIC_RELAXED);
 }
 
-/* True if the elements are the conjugates, or the negatives, of those in memory. */
+/* True if the elements are the conjugates, or for a real dtype the negatives, of the values in memory. */
 static inline bool grd_is_conjugated(const grd_tensor *t)
 {
     return grd_keys_read(t) >> GRD_KEY_CONJUGATE & 1;
 }
 
-/* Of the tensor itself, not of a base it is a view of. */
+/* True if the tensor itself has the AUTOGRAD key. The keys of its base do not count. */
 static inline bool grd_marked_requires_grad(const grd_tensor *t)
 {
     return grd_keys_read(t) >> GRD_KEY_AUTOGRAD & 1;

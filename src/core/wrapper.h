@@ -5,7 +5,7 @@
 #include "core/tensor.h"
 #include "gradus/wrapper.h"
 
-/* The type of a wrapper, NULL for other tensors. */
+/* Returns the type of a wrapper, or NULL for any other tensor. */
 const grd_wrapper_type *grd_wrapper_type_of(const grd_tensor *t);
 
 #endif

@@ -17,37 +17,38 @@ struct grd_arg {
     grd_value value; /* default; kind NONE when there is none */
 };
 
-/* Says how an argument changes where a batch dimension is put in front of the tensors. Negative dims are wrapped; absent ones are all dims. */
+/* Says how an argument changes when the call is made with the physical tensors of batch tensors, which have the batch as an additional dimension 0.
+ * Negative dims are wrapped first; an absent dim stands for all dims. */
 enum grd_batch_role {
-    GRD_ROLE_NONE,    /* what it was */
-    GRD_ROLE_DIM,     /* one more */
-    GRD_ROLE_DIMS,    /* each one more */
-    GRD_ROLE_REDUCE,  /* the same; an empty list is all dims, too */
-    GRD_ROLE_ORDER,   /* the same, with a 0 in front */
-    GRD_ROLE_SIZES,   /* with the size of the batch in front */
-    GRD_ROLE_STRIDES, /* with the first tensor's stride of the batch in front */
+    GRD_ROLE_NONE,    /* unchanged */
+    GRD_ROLE_DIM,     /* a dim: 1 is added */
+    GRD_ROLE_DIMS,    /* a list of dims: 1 is added to each */
+    GRD_ROLE_REDUCE,  /* as DIMS; an empty list also stands for all dims */
+    GRD_ROLE_ORDER,   /* a permutation: as DIMS, with a 0 put in front */
+    GRD_ROLE_SIZES,   /* sizes: the size of the batch is put in front */
+    GRD_ROLE_STRIDES, /* strides: the first tensor's stride of the batch dimension is put in front */
     GRD_ROLE_FORMAT,  /* the element's memory format is checked, and then that of the batch is left open */
     GRD_ROLE_OFFSET   /* in a loop: more by where the element of the first tensor begins; absent ones stay so */
 };
 
 /* How a call with batch tensors becomes one with their physical tensors (src/transform/batch.c). */
 enum grd_batch_rule {
-    GRD_BATCH_DEFAULT,  /* of a composite: its parts have rules; of others: ALIGN */
-    GRD_BATCH_ALIGN,    /* elementwise: batch dimensions lie above each other */
-    GRD_BATCH_SHIFT,    /* arguments change by their roles */
+    GRD_BATCH_DEFAULT,  /* a composite runs as it is, since the operators it calls have rules; others: ALIGN */
+    GRD_BATCH_ALIGN,    /* elementwise: the batch dimensions of all tensors are aligned and broadcast together */
+    GRD_BATCH_SHIFT,    /* arguments change as their roles say */
     GRD_BATCH_TRAILING, /* the same; what the tensor has too few dims for is refused before, since it has one more below */
     GRD_BATCH_FORMULA,
-    GRD_BATCH_RANDOM, /* as the level's randomness says */
-    GRD_BATCH_LOOP,   /* one element of the batch after the other, with a warning */
+    GRD_BATCH_RANDOM, /* runs as the randomness of the level says */
+    GRD_BATCH_LOOP,   /* runs once for each element of the batch, and warns */
     GRD_BATCH_REFUSE
 };
 
 /* The dtype of the floating tensors among the arguments while autocast is on (src/autograd/autocast.c). */
 enum grd_autocast_rule {
-    GRD_AUTOCAST_NONE,    /* as they are */
-    GRD_AUTOCAST_LOWER,   /* autocast's */
+    GRD_AUTOCAST_NONE,    /* unchanged */
+    GRD_AUTOCAST_LOWER,   /* the dtype of autocast */
     GRD_AUTOCAST_FLOAT32, /* float32 */
-    GRD_AUTOCAST_PROMOTE  /* float32 if one of them has it, otherwise as they are */
+    GRD_AUTOCAST_PROMOTE  /* float32 if one of them has it, otherwise unchanged */
 };
 
 /* The operator for physical tensors, each with the batch in front. Writes several results to `ret`. */
@@ -64,14 +65,14 @@ struct grd_boxed_slot {
     void *_Atomic context;
 };
 
-/* The dtype that an out= must have, for operators that do not convert into it. The dtype argument of a call, if one is given, is that of its result. */
+/* The dtype that an out= must have, for operators that do not convert into it. A dtype argument, if one is given, is the dtype of the result. */
 enum grd_out_dtype {
-    GRD_OUT_RESULT,   /* of each result: checked when results are copied, or by the operator itself */
-    GRD_OUT_GIVEN,    /* the dtype argument; any that can be cast where none is given */
-    GRD_OUT_SELF,     /* of the first tensor */
-    GRD_OUT_REAL,     /* of the first tensor, or of its real part */
-    GRD_OUT_PROMOTED, /* of all tensors together */
-    GRD_OUT_REST,     /* of all but the first, which only chooses */
+    GRD_OUT_RESULT,   /* the dtype of each result; checked when results are copied, or by the operator itself */
+    GRD_OUT_GIVEN,    /* the dtype argument; if that is absent, any to which the result can be cast */
+    GRD_OUT_SELF,     /* the dtype of the first tensor */
+    GRD_OUT_REAL,     /* the dtype of the first tensor, or of its real part */
+    GRD_OUT_PROMOTED, /* the dtype that all tensors promote to */
+    GRD_OUT_REST,     /* the dtype that all tensors but the first promote to */
     GRD_OUT_BOOL,
     GRD_OUT_INT64,
     GRD_OUT_COMPLEX,  /* any complex dtype */
@@ -84,10 +85,11 @@ struct grd_out_rule {
     const char *texts[GRD_MAX_RESULTS]; /* the error for each result; out.c says what stands in braces */
 };
 
-/* Says whether a vector of results fills an out= of as many elements, whatever its sizes, as PyTorch's ranges do; and if so, whether its length is an argument. */
+/* Says whether a one-dimensional result fills an out= with as many elements, whatever the sizes of that, as PyTorch's ranges do; and if so,
+ * whether the length of the result is an argument. */
 enum grd_fills { GRD_FILLS_NOT, GRD_FILLS_GIVEN, GRD_FILLS_COMPUTED };
 
-/* An operator, of the schema or defined at run time: every caller treats them alike. */
+/* An operator. Callers make no difference between those of the schema and those defined at run time. */
 struct grd_op {
     const char *name, *schema;
     const struct grd_arg *args;
@@ -120,11 +122,11 @@ struct grd_op {
     struct grd_boxed_slot boxed[GRD_KEY_COUNT];
 };
 
-/* The operators of the schema, in its order. */
+/* The operators of the schema, in the order of the schema. */
 extern struct grd_op *const grd_op_table[];
 extern const int64_t grd_op_table_size;
 
-/* A function of numbers and sizes that gradient formulas call besides operators: its arguments, named by their places, have the kinds that they say. */
+/* A function of numbers and sizes that gradient formulas can call besides operators. Its arguments are named by their position. */
 struct grd_function {
     const char *name;
     const struct grd_arg *args;
@@ -143,7 +145,7 @@ enum {
     GRD_FORMS_ALL = GRD_FORM_NEW | GRD_FORM_INPLACE | GRD_FORM_OUT
 };
 
-/* The kernels an operator has before anything is registered for it. */
+/* Sets the slots of an operator to the kernels that it has before anything is registered for it. */
 void grd_reset_slots(struct grd_op *op);
 
 /* Puts a boxed kernel in the place of a key's, and the other way round, while others may call. */
@@ -169,29 +171,29 @@ static inline grd_key grd_top_key(grd_keyset keys)
     return (grd_key)(31u - (unsigned)__builtin_clz(keys | 1u << GRD_KEY_CPU));
 }
 
-/* The typed kernel for the highest key, or NULL: then the key has a boxed one, or none. */
+/* Returns the typed kernel for the highest key, or NULL if that key has a boxed kernel or none. */
 static inline grd_kernel *grd_typed_kernel(const struct grd_op *op, grd_keyset keys)
 {
     return atomic_load_explicit(&op->typed[(unsigned)grd_top_key(keys)], memory_order_acquire);
 }
 
-/* The keys of the tensors and devices among the arguments. */
+/* Returns the union of the keys of the tensors and devices among the arguments. */
 grd_keyset grd_keys_of_values(const struct grd_op *op, const grd_tensor *out, const grd_value *args);
 
-/* The kernel for the highest key, called with values that have been checked. */
+/* Calls the kernel for the highest key. The caller has checked the values. */
 void grd_dispatch_boxed(const struct grd_op *op, grd_keyset keys, grd_tensor *out, const grd_value *args, grd_value *ret_results);
 
 grd_keyset grd_keys_of_device(grd_device device);
 
-/* The key of the device that an operator with a device argument makes its result on; none when it is absent. */
+/* Returns the key of a device argument; no key if the argument is absent. */
 static inline grd_keyset grd_device_keys(grd_device device)
 {
     return device.type == GRD_DEVICE_NONE ? 0 : grd_keys_of_device(device);
 }
 
-/* Apart from what calls it, so that the common way is short; not every file that sees it calls it. */
+/* Marks a static function that is not inlined, so that its callers stay short. A file need not call it. */
 #define GRD_APART static __attribute__((noinline, unused))
-/* Rarely called: apart from what calls it. */
+/* Marks a static function that is rarely called; it is not inlined. */
 #define GRD_COLD static __attribute__((noinline, cold))
 
 /* ---- Generic values: an initializer would clear the rest of them, for every call. ---------------------------------------- */
@@ -265,13 +267,13 @@ static inline void grd_set_generator(grd_value *value, grd_generator *generator)
 /* True if a boxed call from outside the library has an operator and room for arguments and results; otherwise TypeError, which names the function. */
 bool grd_check_boxed(const struct grd_op *op, const grd_value *args, const grd_value *ret_results, const char *function);
 
-/* Results as those of a failed operator. */
+/* Sets the results to those of a failed operator. */
 void grd_fail_results(const struct grd_op *op, grd_value *ret_results);
 
-/* A number of any kind. */
+/* Returns a value that is a number of any kind as a scalar. */
 grd_scalar grd_value_scalar(const grd_value *value);
 
-/* "int[]" for GRD_KIND_DIMS: as schemas say it. */
+/* Returns the name of a kind in schemas, such as "int[]" for GRD_KIND_DIMS. */
 const char *grd_kind_name(grd_kind kind);
 
 static inline bool grd_is_dtype(grd_dtype dtype)
@@ -314,7 +316,7 @@ static inline bool grd_is_tensor_list(grd_tensors list)
     return true;
 }
 
-/* A view's base counts too: it may have come to require gradients after the view was made. */
+/* Returns the keys of a tensor and of its base, which may have been set to require a gradient after the view was made. */
 GRD_INLINE grd_keyset grd_keys_of(const grd_tensor *t)
 {
     return t->base ? grd_keys_read(t) | grd_keys_read(t->base) : grd_keys_read(t);
@@ -328,7 +330,7 @@ static inline grd_keyset grd_list_keys(grd_tensors list)
     return keys;
 }
 
-/* A tensor that may be absent. */
+/* Returns the keys of a tensor; no key for NULL. */
 GRD_INLINE grd_keyset grd_keys_if(const grd_tensor *t)
 {
     return t != NULL ? grd_keys_of(t) : 0;
@@ -381,7 +383,7 @@ grd_tensors grd_leave_list(const struct grd_op *op, int64_t mark, grd_tensors re
 grd_tensor *grd_number_argument(const struct grd_op *op, grd_scalar value);
 grd_tensor *grd_leave_number_failed(int64_t mark);
 
-/* Drops the 0-d tensor made of a number, keeps the result. */
+/* Drops the 0-d tensor that was made of a number, and keeps the result. */
 static inline grd_tensor *grd_leave_number(int64_t mark, grd_tensor *result)
 {
     return GRD_LIKELY(grd_thread.error == 0) && grd_pool_return(mark, result) ? result : grd_leave_number_failed(mark);
