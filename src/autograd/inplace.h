@@ -37,7 +37,8 @@ bool grd_rebase_search(struct grd_rebase *rebase, const grd_tensor *saved);
 grd_tensor *grd_slices_output(struct grd_node *wrapper, grd_tensor *saved);
 /* Regenerates the grad_fn of a view whose base was written in place since. False, with RuntimeError, where that is forbidden. */
 bool grd_view_refresh(grd_tensor *view);
-/* Returns a view of `whole` with the sizes, strides and offset of `view`, made by operators. `whole` has the sizes and strides of the base of `view`. */
+/* Returns a view of `whole` with the sizes, strides and offset of `view`, made by operators. `whole` has the sizes and strides of the base
+ * of `view`. */
 grd_tensor *grd_view_of_whole(grd_tensor *whole, const grd_tensor *view);
 /* Returns the node that a CopySlices wraps; any other node itself. */
 struct grd_node *grd_node_inside(struct grd_node *node);
