@@ -159,7 +159,7 @@ static bool add_outdated(struct grd_rebase *rebase, struct grd_outdated one)
     return true;
 }
 
-/* Adds the tensor in *slot if it was or will be written, else searches its history. Skips a tensor without history or base that only the node owns. */
+/* Adds the tensor in *slot if it was or will be written, or searches its history. Skips a tensor without history or base that only the node owns. */
 static bool look_at(struct grd_node *node, grd_tensor **slot, uint32_t version, const struct grd_storage *written,
                     struct grd_rebase *rebase)
 {
