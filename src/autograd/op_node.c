@@ -196,7 +196,7 @@ static void *take_room(char **room, size_t size)
     return taken;
 }
 
-/* Returns the size of `t` along `dim`, which may be negative and is in range. Returns -1 for an empty vector, which may be combined with any tensors. */
+/* Returns the size of `t` along `dim`, which may be negative and is in range. Returns -1 for an empty vector, which combines with any tensors. */
 static int64_t size_along(const grd_tensor *t, int64_t dim)
 {
     if (t->ndim == 1 && t->sizes[0] == 0)
