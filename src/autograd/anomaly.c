@@ -1,6 +1,7 @@
-/* Anomaly mode: nodes know where they were recorded, and a pass stops at the first gradient that holds a NaN.
+/* Anomaly mode: nodes remember where they were recorded, and a pass stops at the first gradient that contains NaN.
  *
- * It costs nothing while it is off: it is another fallback of the AUTOGRAD key, a hook on each node, and the loop of passes that have several threads. */
+ * The mode costs nothing while it is off: turning it on installs another fallback of the AUTOGRAD key, adds a hook to each node, and makes passes use
+ * the slow loop of the engine. */
 #include "autograd/anomaly.h"
 #include "autograd/derivative.h"
 #include "autograd/hooks.h"
@@ -19,7 +20,7 @@ static struct {
 _Atomic bool grd_anomaly_checks_nan;
 
 /* ---- Where nodes were recorded ------------------------------------------------------------------------------------------------------------ */
-/* The context of a hook that is never called. */
+/* The recorded traceback, stored as the context of a hook that is never called. */
 struct trace {
     size_t size;
     char text[];
@@ -118,7 +119,7 @@ void grd_anomaly_report(struct grd_node *node)
         return;
     struct grd_error_state error = grd_error_take();
     warn_of(node);
-    if (grd_pending()) { /* the handler has made an error of the warning: that is the one to be seen */
+    if (grd_pending()) { /* the warning handler turned the warning into an error, which replaces the original one */
         const struct grd_error_state made = grd_error_take();
         grd_error_restore(error);
         grd_error_clear();
@@ -127,7 +128,7 @@ void grd_anomaly_report(struct grd_node *node)
     grd_error_restore(error);
 }
 
-/* ---- The mode ----------------------------------------------------------------------------------------------------------------------------------- */
+/* ---- The mode ------------------------------------------------------------------------------------------------------------------------------- */
 void grd_set_anomaly_mode(bool enabled, bool check_nan)
 {
     anomaly.enabled = enabled;

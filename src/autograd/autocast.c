@@ -1,6 +1,6 @@
-/* Autocast: the dtype in which an operator takes its floating tensors while the thread has the key AUTOCAST.
+/* Autocast: casts the floating-point arguments of an operator while the thread has the key AUTOCAST.
  *
- * Lives here: the one kernel of the key, and the cache of cast leaves. Not here: which operators are cast, which their entries in the schema say.
+ * This file has the kernel of the key and the cache of cast leaves. The schema says which operators are cast, and to which dtype.
  * Invariants
  * - Casts are made with the keys below, so they are recorded; an operator that is cast, or is no composite, runs without the key.
  * - The cache owns a reference of each leaf and of its cast. An entry is used only while the leaf has the version that was cast. */
@@ -15,7 +15,7 @@
 enum { AUTOCAST_BIT = 1 << GRD_KEY_AUTOCAST };
 
 struct entry {
-    grd_tensor *leaf, *cast; /* NULL: free */
+    grd_tensor *leaf, *cast; /* owned; NULL in a free place */
     uint32_t version;
 };
 
@@ -84,7 +84,7 @@ void grd_clear_autocast_cache(void)
     grd_free(entries, (size_t)capacity * sizeof *entries);
 }
 
-/* Where a leaf is in the table, or would be put. */
+/* Returns the entry of a leaf, or the free entry to insert it at. */
 static struct entry *find_entry(struct entry *entries, int64_t capacity, const grd_tensor *leaf)
 {
     uint64_t place = ((uintptr_t)leaf >> 4) * 0x9e3779b97f4a7c15u >> 20;
@@ -95,7 +95,7 @@ static struct entry *find_entry(struct entry *entries, int64_t capacity, const g
     }
 }
 
-/* False where there is no memory; then nothing is kept, and no error raised. */
+/* Makes room for one more entry. False if there is no memory; then nothing is cached and no error is raised. */
 static bool make_room(void)
 {
     if (2 * (cache.n + 1) <= cache.capacity)
@@ -164,7 +164,7 @@ static bool is_float32(const grd_tensor *t)
     return t != NULL && t->dtype == GRD_FLOAT32 && is_floating_on_cpu(t);
 }
 
-/* float32 if an argument has it. */
+/* Returns float32 if an argument has it, otherwise the lower dtype. */
 static grd_dtype widest(const struct grd_op *op, const grd_value *args)
 {
     for (int i = 0; i < op->nargs; i++) {
@@ -196,7 +196,7 @@ static void run_cast(const grd_op *op, grd_tensor *out, const grd_value *args, g
         grd_dispatch_boxed(op, grd_active_keys(grd_keys_of_values(op, out, changed)), out, changed, ret_results);
 }
 
-/* Calls with out=, and those in place, are not cast. */
+/* The kernel of the AUTOCAST key. Calls with out= and in-place calls are not cast. */
 static void call_autocast(const grd_op *op, grd_keyset keys, grd_tensor *out, const grd_value *args, grd_value *ret_results, void *context)
 {
     const uint32_t exclude = grd_thread.exclude;

@@ -1,4 +1,4 @@
-/* What the library's constructor needs to know of this floor. */
+/* Declares the initialisation of autograd, which the library's constructor calls. */
 #ifndef GRD_AUTOGRAD_AUTOGRAD_H
 #define GRD_AUTOGRAD_AUTOGRAD_H
 

@@ -1,4 +1,4 @@
-/* What the user calls to differentiate: checks outputs, inputs and gradients, and makes a pass of them.
+/* The public functions that differentiate: they check outputs, inputs and gradients, and set up a pass.
  * How a pass is run is in engine.c.
  * Invariant: a request owns the nodes its edges lead to; that keeps the whole graph for the duration of the pass. */
 #include "autograd/gradient.h"
@@ -16,8 +16,8 @@
 
 #include <string.h>
 
-/* ---- From outputs to a pass --------------------------------------------------------------------------------------------------------------------- */
-/* What starts a pass: edges of the outputs, owned, and their gradients, pooled. */
+/* ---- From outputs to a pass -------------------------------------------------------------------------------------------------------------------- */
+/* The arguments of a pass: the edges of the outputs, owned, and their gradients, pooled. */
 struct request {
     struct grd_edge *roots;
     grd_tensor **grads;
@@ -27,7 +27,7 @@ struct request {
     int64_t ninputs;
     struct grd_capture *captures; /* one per input */
     bool retain, create;
-    bool accumulate; /* into the inputs that are leaves; the gradients of others are kept where they are captured */
+    bool accumulate; /* add gradients to the .grad of inputs that are leaves; those of other inputs are captured */
     bool unhooked_inputs;
 };
 
@@ -121,7 +121,7 @@ static bool check_output_gradient(const grd_tensor *output, const grd_tensor *gr
     return true;
 }
 
-/* Gradient and edge of one output. */
+/* Checks one output and its gradient and writes them to the request. False, with the error raised, on failure. */
 GRD_INLINE bool set_root(const struct request *request, int64_t i, grd_tensor *output, grd_tensor *grad)
 {
     if (!grd_needs_grad(output))
@@ -169,7 +169,7 @@ static bool set_inputs(const struct request *request, grd_tensors inputs)
     return true;
 }
 
-/* The arrays of a request. Those of the usual one, a single output, need no block. */
+/* The arrays of a request. For a single output, the common case, they need no allocation. */
 struct arrays {
     struct grd_edge root;
     grd_tensor *grad;
@@ -308,7 +308,8 @@ bool grd_grad(grd_tensors outputs, grd_tensors inputs, const grd_backward_option
 }
 
 /* ---- A node alone ---------------------------------------------------------------------------------------------------------------- */
-/* The gradients, each in the form of its output, and owned. True if there is one; false, with the error raised, on failure too. */
+/* Writes the gradients, converted to fit their outputs, to ret_owned, owned. True if at least one is defined; false also, with the error raised, on
+ * failure. */
 static bool take_gradients(const struct grd_node *node, grd_tensor *const *grads, grd_tensor **ret_owned)
 {
     bool any = false;
@@ -322,7 +323,7 @@ static bool take_gradients(const struct grd_node *node, grd_tensor *const *grads
     return any;
 }
 
-/* The needs of a run for the gradients of all edges. */
+/* Returns the `needs` of a run that computes the gradients of all edges. */
 static uint64_t edges_of(const struct grd_node *node)
 {
     uint64_t needs = 0;

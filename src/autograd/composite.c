@@ -1,17 +1,18 @@
-/* The derivative of an operator whose specification is another one, a composite: where its accelerated formulas may not serve, e.g. since they would have to be differentiated, the
- * specification runs once more on the arguments, is recorded by its parts, and is differentiated in turn. */
+/* The derivative of an operator whose specification is a composite of other operators. If its accelerated formulas cannot be used, e.g. because they
+ * would have to be differentiated themselves, the specification runs again on the saved arguments, is recorded operator by operator, and is
+ * differentiated. */
 #include "gen/uses/autograd/composite.h"
 
 #include "autograd/derivative.h"
 #include "core/tensor.h"
 #include "gradus/autograd.h"
 
-/* The arguments of the specification; those that need a gradient are views of their own, at which its graph ends. */
+/* The call of the specification. Each argument that needs a gradient is replaced by a new view, at which the recorded graph ends. */
 struct call {
     const grd_op *op;
     grd_value args[GRD_MAX_ARGS], results[GRD_MAX_RESULTS];
     grd_tensor *inputs[GRD_MAX_ARGS];
-    int places[GRD_MAX_ARGS]; /* of the inputs among the differentiable arguments */
+    int places[GRD_MAX_ARGS]; /* places[i]: which differentiable argument inputs[i] is */
     int n;
 };
 
@@ -37,7 +38,7 @@ static bool run_specification(struct call *call, const struct grd_backward *b, b
     return !grd_pending() && grd_call(call->op, GRD_FUNCTIONAL, call->args, nargs, NULL, call->results);
 }
 
-/* Writes the gradients for those results that have a graph. */
+/* Differentiates the results that require a gradient and writes the gradients of the inputs to b->ret_grads. */
 static void differentiate(const struct call *call, const struct grd_backward *b, bool recorded)
 {
     grd_tensor *outputs[GRD_MAX_RESULTS], *grads[GRD_MAX_RESULTS], *made[GRD_MAX_ARGS] = {NULL};

@@ -4,6 +4,7 @@
 
 #include "autograd/node.h"
 
+/* True if the node belongs to a custom autograd function. */
 bool grd_is_custom_node(const struct grd_node *node);
 
 #endif

@@ -1,10 +1,10 @@
-/* The engine: runs the nodes of a pass, latest first, each as soon as all gradients it waits for are there.
+/* The engine: runs the nodes of a pass. A node is ready when all gradients that it waits for have arrived; the latest ready node runs first.
  *
  * Threads: with cpu nodes only, the calling thread does all, without a lock. Each further device type in the graph gets a worker for the
  * duration of the pass; then the lock guards slots, counts and heaps, and is free while a node runs.
  * Not here: how the nodes are found and where gradients add up (pass.c), and what the user calls (backward.c).
  * Invariants
- * - What a node returns is kept before the node's scope closes.
+ * - The results of a node get a reference before the node's pool scope is released.
  * - After an error nothing new starts; slots are dropped at the end. */
 #include "autograd/anomaly.h"
 #include "autograd/gradient.h"
@@ -95,7 +95,7 @@ GRD_INLINE bool make_ready(struct grd_pass *pass, int32_t index, bool threaded)
 }
 
 /* ---- Failures ------------------------------------------------------------------------------------------------------------------------------- */
-/* Tells whose run has left an error pending. */
+/* Adds the name of the node that failed to the pending error. */
 static __attribute__((noinline)) void name_failure(struct grd_node *node)
 {
     grd_error_add_context(node->name);
@@ -112,7 +112,7 @@ static void capture_gradients(struct grd_pass *pass, const struct grd_entry *ent
     }
 }
 
-/* Shows gradients to hooks and captures before the node gets them. Those of a node that runs are captured before hooks replace them, as PyTorch does. */
+/* Calls hooks and captures gradients before the node gets them. If the node runs, gradients are captured before hooks replace them, as in PyTorch. */
 static __attribute__((noinline)) bool show_gradients(struct grd_pass *pass, const struct grd_entry *entry, grd_tensor **grads)
 {
     struct grd_node *node = entry->node;
@@ -131,7 +131,7 @@ static __attribute__((noinline)) bool show_gradients(struct grd_pass *pass, cons
     return !grd_pending();
 }
 
-/* Brings the result of an edge into the form it wants, owned. False, with the error raised, when that cannot be. */
+/* Converts the result for an edge to the shape, dtype and device that the edge needs, and owns it. False, with the error raised, on failure. */
 GRD_INLINE bool take_result(const struct grd_node *node, uint32_t edge, grd_tensor **grads, grd_tensor **result, int64_t mark)
 {
     const struct grd_edge *to = &node->edges[edge];
@@ -142,7 +142,7 @@ GRD_INLINE bool take_result(const struct grd_node *node, uint32_t edge, grd_tens
     given = grd_fit_gradient(&to->node->outputs[to->output], given, node->name, edge);
     if (GRD_UNLIKELY(given == NULL))
         return false;
-    if (given == grads[0]) { /* handed through */
+    if (given == grads[0]) { /* the node returned its incoming gradient unchanged */
         grads[0] = NULL;
         *result = given;
     } else {
@@ -188,7 +188,7 @@ static inline bool run_last(struct grd_pass *pass, struct grd_entry *entry)
     return !grd_pending();
 }
 
-/* All gradients of an entry have come. A leaf does not wait, unless there are other threads, which wait for the lock. */
+/* Called when all gradients of an entry have arrived. A leaf without hooks or captures runs at once if there are no worker threads. */
 GRD_INLINE bool complete(struct grd_pass *pass, struct grd_entry *entry, int32_t index, bool threaded)
 {
     const struct grd_node *node = entry->node;
@@ -197,7 +197,7 @@ GRD_INLINE bool complete(struct grd_pass *pass, struct grd_entry *entry, int32_t
     return make_ready(pass, index, threaded);
 }
 
-/* Hands the results, and their references, to the nodes below; under the lock, if there is one. */
+/* Delivers the results, and their references, to the nodes below. With worker threads the lock is held meanwhile. */
 GRD_INLINE bool deliver(struct grd_pass *pass, const struct grd_node *node, grd_tensor **results, bool threaded)
 {
     const struct grd_edge *edge = node->edges, *end = edge + node->nedges;
@@ -256,7 +256,7 @@ GRD_INLINE bool run_entry(struct grd_pass *pass, int32_t index, bool threaded)
     }
     if (ok && defined && entry->needed)
         ok = run_node(pass, entry, grads, results, mark, threaded);
-    /* Released before delivery: what came out of the node is then held by nobody who does not need it. */
+    /* Drop temporaries before delivering, so that a gradient with one owner left can be stolen or added to in place. */
     grd_entry_drop_slots(entry);
     grd_pool_release_above(mark);
     if (GRD_UNLIKELY(!ok))
@@ -279,7 +279,7 @@ static bool run_alone(struct grd_pass *pass)
     return true;
 }
 
-/* A thread's share: until nothing is ready or running anywhere. */
+/* Runs entries of one thread's heap until no entry is ready or running in any thread. */
 static void run_share(struct grd_pass *pass, struct grd_heap *heap)
 {
     pthread_mutex_lock(&pass->lock);
@@ -320,7 +320,7 @@ static void *worker_main(void *context)
     return NULL;
 }
 
-/* One worker for each device type in the graph that is not the calling thread's. Where a thread cannot be had, the caller does its work. */
+/* Starts a worker thread for each device type in the graph except the CPU. If a thread cannot be created, the calling thread does its work. */
 static void start_workers(struct grd_pass *pass, const bool *present)
 {
     pthread_mutex_lock(&pass->lock);
@@ -336,7 +336,7 @@ static void start_workers(struct grd_pass *pass, const bool *present)
     pthread_mutex_unlock(&pass->lock);
 }
 
-/* How many device types other than the cpu's are in the graph, and which. */
+/* Returns the number of device types other than the CPU in the graph, and marks them in ret_present. */
 static int find_devices(const struct grd_pass *pass, bool *ret_present)
 {
     int n = 0;

@@ -192,7 +192,7 @@ static grd_value evaluate_call(const struct evaluation *e, const struct grd_form
 
 /* ---- Everything -------------------------------------------------------------------------------------------------------------------- */
 
-/* As deep as the tree, which formula_text.c limits. */
+/* Returns the value of a node. Recursion is as deep as the tree, whose depth formula_text.c limits. */
 static grd_value evaluate(const struct evaluation *e, int index)
 {
     const struct grd_formula_node *node = node_at(e, index);

@@ -1,5 +1,5 @@
-/* A gradient and the output it belongs to: whether it fits, how it is made to fit, whether it may be written in place.
- * Nothing of a pass is here: that is pass.h.
+/* Checks that a gradient fits the output it belongs to, converts it if it does not, and decides whether it may be written in place.
+ * The backward pass itself is in pass.h.
  * Invariant: a gradient that comes out of grd_fit_gradient has the shape, dtype and device of its output. */
 #include "autograd/gradient.h"
 #include "autograd/node.h"
@@ -30,7 +30,7 @@ static bool is_broadcast_of(const struct grd_output *output, const grd_tensor *g
     return extra >= 0;
 }
 
-/* Sums over the dimensions that broadcasting added or stretched. */
+/* Returns the gradient summed over the dimensions that broadcasting added or expanded. */
 static grd_tensor *unbroadcast(const struct grd_output *output, grd_tensor *grad)
 {
     int64_t dims[GRD_MAX_DIMS];
@@ -56,7 +56,7 @@ static bool can_adapt(const struct grd_output *output, const grd_tensor *grad, b
         return grd_raise(GRD_ERROR_RUNTIME,
                          "Function %s returned an invalid gradient at index %lld - expected a floating point or complex dtype but got %s",
                          node_name, (long long)index, grd_dtype_name(grad->dtype));
-    /* A 0-d cpu tensor goes with tensors of any device, so its gradient comes from there. */
+    /* A zero-dimensional CPU tensor may be combined with tensors of any device, so its gradient may be on another device. */
     return !moves || output->ndim == 0 ||
            grd_raise(GRD_ERROR_RUNTIME, "Function %s returned an invalid gradient at index %lld - expected device %s but got %s", node_name,
                      (long long)index, grd_device_text((grd_device){output->device, output->device_index}).chars,

@@ -1,8 +1,9 @@
 /* Hooks: functions of the user that see gradients on their way.
  *
- * A hook belongs to the list of a node; that of a leaf is its AccumulateGrad. Lists and the table of handles change under one lock. Hooks are called with the lock released, as a list that was made before the first of them: a hook may
- * remove itself or any other, and register new ones, which takes effect the next time.
- * Order: that of registration, tensor by tensor; hooks that keep a gradient (grd_retain_grad) see what the others made of it. */
+ * A hook belongs to the list of a node; that of a leaf is its AccumulateGrad. Lists and the table of handles change under one lock. Hooks are called
+ * with the lock released, as a list that was made before the first of them: a hook may remove itself or any other, and register new ones, which takes
+ * effect the next time.
+ * Hooks run in the order of registration, tensor by tensor. Hooks that keep a gradient (grd_retain_grad) see the result of all other hooks. */
 #include "autograd/hooks.h"
 #include "autograd/node.h"
 #include "autograd/variable.h"
@@ -21,9 +22,9 @@ enum hook_kind { HOOK_TENSOR, HOOK_RETAIN, HOOK_PRE, HOOK_POST, HOOK_ACCUMULATED
 struct grd_hook {
     struct grd_object object;
     struct grd_hook *_Atomic next;
-    struct grd_hooks *list; /* NULL once removed */
+    struct grd_hooks *list; /* the list that holds the hook; NULL after removal */
     uint64_t order;
-    uint64_t handle; /* 0: not in the table */
+    uint64_t handle; /* 0 if the hook is not in the table of handles */
     enum hook_kind kind;
     uint32_t output;
     union {
@@ -142,7 +143,7 @@ static uint64_t add(struct grd_hooks *list, struct grd_hook description)
     return handle;
 }
 
-/* Adds a hook to the node that gradients of the tensor go to. */
+/* Adds a hook to the node that receives the gradient of the tensor. */
 static uint64_t add_to_tensor(grd_tensor *t, struct grd_hook description)
 {
     struct grd_edge edge;
@@ -215,7 +216,7 @@ void grd_hooks_clear(struct grd_hooks *hooks)
 }
 
 /* ---- Calling --------------------------------------------------------------------------------------------------------------------- */
-/* The hooks of a kind that there are. */
+/* A snapshot of the hooks of one kind. */
 struct present {
     struct grd_hook **hooks; /* pooled, as are references of them */
     int64_t n;

@@ -7,7 +7,7 @@
 
 struct grd_retained;
 
-/* Lets go of what a user's function works with. What that runs sees no pending error of ours, and leaves ours pending. */
+/* Releases the context of a user's hook. The release function runs without our pending error, which is restored afterwards. */
 static inline void grd_release_context(void (*release)(void *context), void *context)
 {
     if (release == NULL)
@@ -17,22 +17,24 @@ static inline void grd_release_context(void (*release)(void *context), void *con
     grd_error_restore(error);
 }
 
-/* Each leaves at the first error. The gradients are owned by the caller and replaced by owned ones. */
+/* Runs the tensor hooks and stops at the first error. The caller owns the gradients; a hook's replacement is owned by the caller too. */
 void grd_hooks_run_tensor(struct grd_hooks *hooks, grd_tensor **grads, uint32_t n);
-/* Before the node runs, with absent grad_outputs; after it, with those noted before. */
+/* Runs the node's prehooks if grad_outputs.data is NULL. Otherwise runs its posthooks with the grad_outputs that grd_hooks_note returned before the
+ * node ran. */
 void grd_hooks_run_node(struct grd_node *node, grd_tensors grad_outputs, grd_tensor **grads, uint32_t n);
-/* The gradients of the outputs, for the hooks after the node; absent when it has none. Pooled. */
+/* Returns the gradients of the outputs for the posthooks, as a pooled list; an empty list if the node has no posthooks. */
 grd_tensors grd_hooks_note(struct grd_node *node, grd_tensor *const *grads);
 int grd_hooks_visit(struct grd_hooks *hooks, grd_context_visitor *visit, void *arg);
-/* Keeps what release frees, until the node goes. False, with the error raised, on failure. grd_hooks_trace returns it, or NULL. */
+/* Stores an anomaly trace that `release` frees together with the node. False, with the error raised, on failure. grd_hooks_trace returns the trace,
+ * or NULL. */
 bool grd_hooks_add_trace(struct grd_hooks *hooks, void *trace, void (*release)(void *trace));
 void *grd_hooks_trace(struct grd_hooks *hooks);
 void grd_hooks_run_accumulated(struct grd_hooks *hooks, grd_tensor *leaf);
-/* The owner goes away, and its hooks with it. */
+/* Drops all hooks when their owner is freed. */
 void grd_hooks_clear(struct grd_hooks *hooks);
 void grd_hooks_init(void);
 bool grd_hooks_retain(struct grd_node *node, uint32_t output, struct grd_retained *retained);
-/* Takes the filler of `retained` away again. */
+/* Removes the hook that fills `retained`. */
 void grd_hooks_unretain(struct grd_node *node, struct grd_retained *retained);
 
 #endif

@@ -11,9 +11,9 @@
  * of no more use to the formula that saved it. So before a tensor gets a new history, that is searched: tensors saved by its nodes that lie in
  * the same memory, or have been written since, are replaced by aliases without history, which are enough to say what was overwritten. The aliases are
  * made before the operator writes and put in place after.
- * Searched, too, are the histories that saved tensors own now: another thread may have replaced them since they were saved. One that replaces a history
- * in between makes the search be done again: of two threads that write into what the other saved, the later finds what the earlier left.
- * Not searched is the history of a tensor that nobody owns but the caller, or whose storage was never saved. */
+ * Searched, too, are the histories that saved tensors own now: another thread may have replaced them since they were saved. One that replaces a
+ * history in between makes the search be done again: of two threads that write into what the other saved, the later finds what the earlier left. Not
+ * searched is the history of a tensor that nobody owns but the caller, or whose storage was never saved. */
 #include "autograd/custom.h"
 #include "autograd/gradient.h"
 #include "autograd/inplace.h"
@@ -32,7 +32,7 @@
 #include <string.h>
 
 /* ---- What is refused ------------------------------------------------------------------------------------------------------ */
-/* The name of the function whose node it is: a node's name without "Backward0". */
+/* Returns the length of a node's name without "Backward0", i.e. of the name of the function. */
 static int length_of_function(const char *node_name)
 {
     static const char suffix[] = "Backward";
@@ -83,8 +83,8 @@ static bool refuse_special_view(const grd_tensor *view, bool indirect)
     return false;
 }
 
-/* Elements of one dtype may be pairs of elements of the other: real() and its like are such views. Those of a base that is conjugated when it is read are refused: its real parts
- * are those of the memory, its imaginary parts are not. */
+/* Elements of one dtype may be pairs of elements of the other: real() and its like are such views. Those of a base that is conjugated when it is read
+ * are refused: its real parts are those of the memory, its imaginary parts are not. */
 static bool refuse_other_dtype(const grd_tensor *view)
 {
     const grd_dtype own = (grd_dtype)view->dtype, base = (grd_dtype)view->base->dtype;
@@ -168,14 +168,14 @@ grd_tensor *grd_view_of_whole(grd_tensor *whole, const grd_tensor *view)
 /* ---- CopySlices --------------------------------------------------------------------------------------------------------------- */
 struct copy_slices {
     struct grd_node node;
-    struct grd_node *inner; /* of the operator that wrote the view; owned */
-    bool self_edge;         /* its edge 0 is the view's */
+    struct grd_node *inner; /* the node of the operator that wrote the view; owned */
+    bool self_edge;         /* edge 0 of `inner` was the edge of the view */
     grd_dims base_strides;
     int64_t base_offset;
     struct view_place place; /* of the view */
 };
 
-/* The operator's node runs on the part of the gradient that belongs to the view. */
+/* Runs the operator's node on the part of the gradient that belongs to the view. */
 static bool run_inner(struct copy_slices *self, const struct grd_run *run, grd_tensor *part, grd_tensor **ret_grads)
 {
     grd_tensor *part_grad = grd_clone(part);
@@ -306,7 +306,7 @@ static bool find_outdated(struct grd_rebase *rebase, const grd_tensor *t)
     return ok;
 }
 
-/* Around an operator's node that wrote a view. Takes the reference of `node`. */
+/* Returns a CopySlices that wraps the node of an operator that wrote a view. Takes the reference to `node`. */
 static struct grd_node *new_copy_slices(grd_tensor *t, struct grd_node *node, bool self_edge)
 {
     grd_tensor *base = t->base;
@@ -334,7 +334,7 @@ static struct grd_node *new_copy_slices(grd_tensor *t, struct grd_node *node, bo
     self->place.sizes = grd_copy_dims(&room, t->sizes, t->ndim);
     self->place.strides = grd_copy_dims(&room, t->strides, t->ndim);
     self->node.edges[0] = base_edge;
-    /* The view's own edge goes: its gradient flows to the base. */
+    /* Drop the view's own edge, since its gradient flows to the base. */
     if (self_edge) {
         grd_node_drop(node->edges[0].node);
         node->edges[0].node = NULL;
@@ -404,8 +404,8 @@ static bool is_current(const grd_tensor *view)
 {
     const struct grd_object *object = grd_autograd_of(view);
     if (!grd_has_history(view)) {
-        /* Made without recording, or before the base required a gradient. Another thread that writes the base for the first time gives it a history after the
-         * version: a view that was made in between has the new version and is out of date nevertheless. */
+        /* Made without recording, or before the base required a gradient. Another thread that writes the base for the first time gives it
+         * a history after the version: a view that was made in between has the new version and is out of date nevertheless. */
         const bool may_have_none = grd_has(view, GRD_FLAG_NO_GRAD_VIEW) || !grd_has_history(view->base);
         return !grd_needs_grad(view->base) || (may_have_none && view->view_version == grd_version_of(view));
     }
@@ -433,8 +433,8 @@ static bool restride_base(grd_tensor *view)
     return node != NULL && grd_replace_history(view, node, 0);
 }
 
-/* The history that a view of complex parts, of pairs, or of conjugates has by its base's: made by operators, which are recorded whatever the mode of the thread. NULL, with
- * the error raised, on failure. */
+/* The history that a view of complex parts, of pairs, or of conjugates has by its base's: made by operators, which are recorded whatever the mode of
+ * the thread. NULL, with the error raised, on failure. */
 static struct grd_node *replay_on_base(const grd_tensor *view, uint32_t *ret_output)
 {
     const struct view_place place = place_of(view, view->base);

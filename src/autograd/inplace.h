@@ -1,45 +1,46 @@
-/* Writing in place: what is refused, and what becomes of histories. Note [Views and in-place] is in inplace.c. */
+/* In-place operators: which writes are refused, and how histories are rebased afterwards. Note [Views and in-place] is in inplace.c. */
 #ifndef GRD_AUTOGRAD_INPLACE_H
 #define GRD_AUTOGRAD_INPLACE_H
 
 #include "autograd/node.h"
 
-/* The rules for writing to a tensor while an input of the operator requires a gradient. */
+/* True if `t` may be written while an input of the operator requires a gradient. False, with RuntimeError, if not. */
 bool grd_check_inplace(grd_tensor *t);
-/* A tensor that a history saved and that is overwritten: Note [Saved and overwritten]. */
+/* A tensor that a node saved and that is about to be overwritten: Note [Saved and overwritten]. */
 struct grd_outdated {
     struct grd_node *node;
-    grd_tensor **slot, *alias; /* where it is saved; what is to be there, pooled */
-    grd_tensor *replaced;      /* what was there; owned */
+    grd_tensor **slot, *alias; /* where the node saved the tensor; its replacement, pooled */
+    grd_tensor *replaced;      /* the tensor that was in the slot; owned */
 };
 
-/* What becomes of histories when an operator has written in place. */
+/* The prepared change of histories for one in-place call: prepared before the operator runs, then committed or abandoned. */
 struct grd_rebase {
-    struct grd_node *history; /* of the tensor, or of the base it is a view of; owned */
+    struct grd_node *history; /* new history of the tensor, or of its base if it is a view; owned */
     uint32_t output;
     struct grd_outdated *outdated;
-    struct grd_node **held; /* histories of saved tensors, kept while they are searched */
+    struct grd_node **held; /* owned histories of saved tensors, kept alive during the search */
     int64_t noutdated, outdated_capacity, nheld, held_capacity;
-    struct grd_pass *pass; /* of the search */
-    uint64_t number;       /* of histories that had been replaced before the search */
+    struct grd_pass *pass; /* the pass that the search uses */
+    uint64_t number;       /* number of histories that had been replaced before the search */
 };
 
-/* Before an operator writes over `t`, output `output` of its node: wraps the node into what the history of `t` (or of its base) becomes.
- * Takes the reference of `node`; false on failure. self_edge: the node's edge 0 is the one of `t`. */
+/* Called before an operator overwrites `t`, which becomes output `output` of `node`. Prepares the new history of `t` (or of its base), which is
+ * `node` or a node that wraps it. Takes the reference to `node`. False on failure. self_edge: edge 0 of the node is the edge of `t`. */
 bool grd_rebase_prepare(struct grd_rebase *rebase, grd_tensor *t, struct grd_node *node, uint32_t output, bool self_edge);
-/* After it has: makes the prepared node the history. */
+/* Called after the operator has written: makes the prepared node the history of `t`. */
 bool grd_rebase_commit(struct grd_rebase *rebase, grd_tensor *t);
-/* After it has not. */
+/* Called if the operator failed: drops the prepared node. */
 void grd_rebase_abandon(const struct grd_rebase *rebase);
-/* Searches the history of a saved tensor too. False, with the error raised, on failure. */
+/* Adds the history of a saved tensor to the search. False, with the error raised, on failure. */
 bool grd_rebase_search(struct grd_rebase *rebase, const grd_tensor *saved);
-/* For a node inside a CopySlices: `saved`, an alias of the view it wrote, with the view's history. */
+/* For a node inside a CopySlices: returns `saved`, an alias of the view that the node wrote, with the history of that view. */
 grd_tensor *grd_slices_output(struct grd_node *wrapper, grd_tensor *saved);
-/* Rewrites the grad_fn of a view whose base was written since. False, with the error raised, where that is forbidden. */
+/* Regenerates the grad_fn of a view whose base was written in place since. False, with RuntimeError, where that is forbidden. */
 bool grd_view_refresh(grd_tensor *view);
-/* A view of `whole`, which has the sizes and strides of the base of `view`, at the place of that; made by operators. */
+/* Returns a view of `whole` with the sizes, strides and offset of `view`, made by operators. `whole` has the sizes and strides of the base
+ * of `view`. */
 grd_tensor *grd_view_of_whole(grd_tensor *whole, const grd_tensor *view);
-/* The node that a CopySlices is around; others themselves. */
+/* Returns the node that a CopySlices wraps; any other node itself. */
 struct grd_node *grd_node_inside(struct grd_node *node);
 void grd_views_init(void);
 

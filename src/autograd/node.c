@@ -1,4 +1,4 @@
-/* Nodes: one block each, freed without recursion; the public questions about the graph. */
+/* Allocates nodes, each in one block, and frees them without recursion. Also holds the public functions that inspect the graph. */
 #include "autograd/hooks.h"
 #include "autograd/node.h"
 #include "autograd/spin.h"

@@ -1,7 +1,7 @@
 /* The graph: nodes and edges.
  *
- * Lives here: the data structures all files of this floor share. Not here: how nodes come to be (op_node.c, inplace.c, custom.c) and how they
- * are run (pass.h).
+ * This file declares the data structures that all files of src/autograd share. Nodes are created in op_node.c, inplace.c and custom.c, and run by
+ * the engine (pass.h).
  *
  * Invariants
  * - A node owns the nodes its edges lead to; a tensor owns its grad_fn; nothing in the graph owns a later part of it. So there is
@@ -23,11 +23,11 @@
 enum { GRD_AUTOGRAD_BIT = 1 << GRD_KEY_AUTOGRAD };
 
 struct grd_edge {
-    struct grd_node *node; /* owned; NULL: no gradient is wanted here */
-    uint32_t output;       /* of that node */
+    struct grd_node *node; /* owned; NULL if the input needs no gradient */
+    uint32_t output;       /* the output of `node` that the input is */
 };
 
-/* What the gradient of an output must look like. */
+/* The shape, dtype and device that the gradient of an output must have. */
 struct grd_output {
     const int64_t *sizes;
     union {
@@ -37,22 +37,22 @@ struct grd_output {
             uint16_t flags;
             uint16_t ndim;
         };
-        uint64_t traits; /* all of these, of a tensor; flags: none */
+        uint64_t traits; /* all fields above as one number; `flags` is 0 */
     };
 };
 
-/* The traits of a tensor that its gradient has, too. */
+/* Returns the traits that a gradient must share with its tensor: dtype, device and number of dimensions. */
 static inline uint64_t grd_output_traits(const grd_tensor *t)
 {
     return t->traits & (GRD_TRAITS_DTYPE | GRD_TRAITS_DEVICE | GRD_TRAITS_NDIM);
 }
 
-/* One call of a node. Results are pooled or borrowed from the arguments. */
+/* The arguments of one run of a node. The results are pooled, or borrowed from the arguments. */
 struct grd_run {
-    grd_tensor **grads;     /* one per output, NULL where undefined; who takes a reference leaves NULL */
+    grd_tensor **grads;     /* one per output, NULL if undefined; a function that takes over a reference sets the element to NULL */
     grd_tensor **ret_grads; /* one per edge, NULL on entry */
-    uint64_t needs;         /* bit i: edge i; edges above 63 share bit 63 */
-    bool retain;            /* keep what is saved */
+    uint64_t needs;         /* bit i: edge i needs a gradient; edges from 63 on share bit 63 */
+    bool retain;            /* retain_graph: the saved values are kept */
 };
 
 struct grd_rebase;
@@ -61,49 +61,49 @@ struct grd_node_class {
     void (*run)(struct grd_node *node, const struct grd_run *run);
     /* Drops the saved tensors; called after a pass that does not retain the graph, and before the node is freed. May be NULL. */
     void (*release)(struct grd_node *node);
-    /* Drops what else a node of this class owns. May be NULL. */
+    /* Drops everything else that a node of this class owns. May be NULL. */
     void (*finish)(struct grd_node *node);
-    /* Calls grd_saved_find_outdated for what is saved. False, with the error raised, on failure. May be NULL. */
+    /* Calls grd_saved_find_outdated for the saved values. False, with the error raised, on failure. May be NULL. */
     bool (*find_outdated)(struct grd_node *node, const struct grd_storage *written, struct grd_rebase *rebase);
-    /* Of a node without owners: true if somebody else owns it now. May be NULL. */
+    /* Called when the last reference is dropped: true if another object has taken over the node, which then is not freed. May be NULL. */
     bool (*take_over)(struct grd_node *node);
-    /* Visits the contexts of a user that the node itself keeps. May be NULL. */
+    /* Calls `visit` for the user contexts that the node itself keeps. May be NULL. */
     int (*visit)(struct grd_node *node, grd_context_visitor *visit, void *arg);
 };
 
 struct grd_hook;
 struct grd_hooks {
-    struct grd_hook *_Atomic first; /* asked without the lock whether there is one */
+    struct grd_hook *_Atomic first; /* read without the lock to test whether there is a hook */
 };
 
 struct grd_node {
     struct grd_object object;
-    struct grd_object *owner; /* whose references keep the node: itself, or the leaf it is a part of */
+    struct grd_object *owner; /* the object whose references keep the node alive: the node itself, or the leaf it is part of */
     const struct grd_node_class *class;
     const char *name;
-    uint64_t sequence; /* later nodes run first; AccumulateGrad before all */
+    uint64_t sequence; /* of the ready nodes the one with the highest number runs first; an AccumulateGrad runs before all others */
     struct grd_edge *edges;
     struct grd_output *outputs;
-    uint32_t size; /* of the block */
+    uint32_t size; /* bytes of the allocated block */
     uint32_t nedges, noutputs;
     uint32_t view_version;    /* when the result is a view: the version of its storage this node belongs to */
-    struct grd_node *next;    /* in the list of nodes that a visit goes to (visit_contexts.c) */
+    struct grd_node *next;    /* link of the list of nodes still to be visited (visit_contexts.c) */
     struct grd_node *wrapper; /* the CopySlices that owns this node, or NULL */
     struct grd_hooks hooks;
-    struct grd_spin lock; /* of what is saved */
-    bool keeps;           /* tensors, or what else is to be dropped, are saved */
-    bool freed;           /* a run has taken what is saved: there is no other */
-    uint8_t device;       /* where it runs */
+    struct grd_spin lock; /* protects the saved values */
+    bool keeps;           /* the node has saved tensors or other values that must be dropped */
+    bool freed;           /* the saved values were taken by a run without retain_graph; another run is an error */
+    uint8_t device;       /* the device type whose thread runs the node */
 };
 
 extern const struct grd_object_type grd_node_type;
 
-/* The number of the thread's next node. */
+/* The sequence number of the next node that this thread creates. */
 extern _Thread_local uint64_t grd_node_sequence __attribute__((tls_model("initial-exec")));
-/* Raises MemoryError. NULL. */
+/* Raises MemoryError and returns NULL. */
 struct grd_node *grd_node_too_large(uint32_t nedges, uint32_t noutputs);
 
-/* A node of `struct_size` bytes (its struct begins with grd_node, and they are a multiple of 8) with room for edges, outputs and `extra`
+/* Returns a new node of `struct_size` bytes (its struct begins with grd_node, and they are a multiple of 8) with room for edges, outputs and `extra`
  * more bytes. Edges, outputs, and what follows the grd_node in its struct, are unset. One reference, owned by the caller. NULL, with MemoryError. */
 GRD_INLINE struct grd_node *grd_node_new(const struct grd_node_class *class, const char *name, size_t struct_size, uint32_t nedges,
                                          uint32_t noutputs, size_t extra)
@@ -137,13 +137,13 @@ GRD_INLINE struct grd_node *grd_node_new(const struct grd_node_class *class, con
     return node;
 }
 
-/* The extra bytes of a node. */
+/* Returns the extra bytes of a node, which follow its outputs. */
 static inline void *grd_node_room(const struct grd_node *node)
 {
     return node->outputs + node->noutputs;
 }
 
-/* Copies sizes or strides to the extra bytes from *room on, which moves behind them. */
+/* Copies sizes or strides to *room, in the extra bytes of a node, and advances *room behind the copy. */
 static inline grd_dims grd_copy_dims(char **room, const int64_t *data, int64_t n)
 {
     int64_t *copy = (int64_t *)(void *)*room;
@@ -170,7 +170,7 @@ static inline void grd_node_drop(struct grd_node *node)
         grd_object_drop(node->owner);
 }
 
-/* Copies the geometry; `sizes` must live as long as the node. */
+/* Describes output `output` like `t`; `sizes` is not copied and must live as long as the node. */
 static inline void grd_node_describe_output(struct grd_node *node, uint32_t output, const grd_tensor *t, const int64_t *sizes)
 {
     node->outputs[output].sizes = sizes;

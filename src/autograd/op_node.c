@@ -22,7 +22,7 @@ struct op_node {
     const struct grd_derivative *derivative;
     const grd_op *op;
     const int *first_edge;
-    bool released; /* nothing that is saved is owned, any more or at all */
+    bool released; /* the node owns none of its saved values: they were dropped, or it never owned any */
     struct grd_saved saved[];
 };
 
@@ -34,7 +34,7 @@ static bool carries_gradient(const struct op_node *self, uint32_t output)
     return (self->derivative->results >> (self->op->returns_list ? 0 : output) & 1) && grd_dtype_carries(self->node.outputs[output].dtype);
 }
 
-/* Undefined gradients as zeros. NULL on failure. */
+/* Returns the gradients with undefined ones replaced by zeros. NULL, with the error raised, on failure. */
 static grd_tensor *const *materialized(const struct op_node *self, grd_tensor *const *grads)
 {
     const struct grd_node *node = &self->node;
@@ -54,7 +54,7 @@ static grd_tensor *const *materialized(const struct op_node *self, grd_tensor *c
     return grd_pending() ? NULL : all;
 }
 
-/* From a bit per edge to a bit per differentiable argument. */
+/* Converts `needs` from a bit per edge to a bit per differentiable argument. */
 static uint64_t argument_needs(const struct op_node *self, const struct grd_run *run)
 {
     if (self->first_edge == grd_identity_edges)
@@ -179,7 +179,7 @@ static __attribute__((noinline)) size_t other_room(const struct grd_op_call *cal
     }
 }
 
-/* Bytes that a saved value takes in the node's block, besides its grd_saved. */
+/* Returns the extra bytes that a saved value takes in the node's block, besides its grd_saved. */
 static inline size_t save_room(const struct grd_op_call *call, const struct grd_save *save)
 {
     if (!grd_save_takes_room(save->how))
@@ -196,7 +196,7 @@ static void *take_room(char **room, size_t size)
     return taken;
 }
 
-/* Python's rule for a negative dim; the operator has refused those out of range. -1: a vector without elements, which may stand beside any tensors. */
+/* Returns the size of `t` along `dim`, which may be negative and is in range. Returns -1 for an empty vector, which combines with any tensors. */
 static int64_t size_along(const grd_tensor *t, int64_t dim)
 {
     if (t->ndim == 1 && t->sizes[0] == 0)

@@ -46,7 +46,7 @@ bool grd_pass_grow(struct grd_pass *pass)
 }
 
 /* ---- The search ---------------------------------------------------------------------------------------------------------------- */
-/* The search is done with what lies below an edge of an entry. */
+/* Called when the search has finished the node below an edge: marks the edge as needed if that node wants gradients. */
 static inline void note_need(struct grd_entry *above, uint32_t edge, const struct grd_entry *below)
 {
     if (!grd_entry_wanted(below))
@@ -55,8 +55,8 @@ static inline void note_need(struct grd_entry *above, uint32_t edge, const struc
     above->needed = true;
 }
 
-/* Looks at the edges of an entry, as far as the first that leads to a node whose own are to be looked at before: its entry. An entry that
- * has no edge left gives itself, GRD_NO_ENTRY is a failure. */
+/* Searches the edges of an entry up to the first that leads to a node not searched yet, and returns the entry of that node. Returns `current` if no
+ * edge is left, and GRD_NO_ENTRY on failure. */
 static inline int32_t search_edges(struct grd_pass *pass, int32_t current)
 {
     const struct grd_node *node = pass->entries[current].node;

@@ -1,11 +1,11 @@
-/* One run of a graph backwards, as the three files of the engine share it: the nodes it found, what they wait for, the gradients that have come
- * to them, and the queues of those that are ready.
+/* A backward pass, as the three files of the engine share it: the nodes it found, how many gradients each still waits for, the gradients that have
+ * arrived, and the queues of nodes that are ready to run.
  *
  * Lives in pass.c: the table of nodes, the search, the slots. In engine.c: the queue, and running nodes, with and without threads. In
  * backward.c: the public calls, from outputs to a pass. inplace.c searches a history as a pass does.
  * Invariants
  * - Nodes are borrowed: the outputs, which the caller of the pass keeps, own all of them.
- * - A slot owns its gradient, and references move from a formula's result to a slot to a leaf. Who is the last to hold a gradient may
+ * - A slot owns its gradient, and references move from a formula's result to a slot to a leaf. The last owner of a gradient may
  *   write into it. */
 #ifndef GRD_AUTOGRAD_PASS_H
 #define GRD_AUTOGRAD_PASS_H
@@ -17,7 +17,7 @@
 #include "autograd/node.h"
 #include "core/tensor.h"
 
-/* What fits into the pass itself, so that a small graph needs no memory. */
+/* Capacities of the arrays inside struct grd_pass, so that a small graph allocates nothing. */
 enum { GRD_INLINE_ENTRIES = 16, GRD_INLINE_TABLE = 32, GRD_INLINE_READY = 16 };
 enum { GRD_NO_ENTRY = -1 };
 
@@ -28,12 +28,12 @@ struct grd_entry {
         grd_tensor *one; /* the only slot of a node with one output */
         grd_tensor **many;
     } grads;
-    int32_t dependencies; /* edges whose gradient has not come yet */
-    int32_t capture;      /* first capture here, or GRD_NO_ENTRY */
-    int32_t from;         /* the entry the search came from; itself: it did not come here yet */
-    uint32_t edge;        /* the next for the search */
-    uint64_t needs;       /* bit i: somebody wants the gradients of edge i; those above 63 share bit 63 */
-    bool needed;          /* the node must run, not only hand its gradients out */
+    int32_t dependencies; /* edges whose gradient has not arrived yet */
+    int32_t capture;      /* index of the first capture at this node, or GRD_NO_ENTRY */
+    int32_t from;         /* the entry the search came from; its own index until the search reaches it */
+    uint32_t edge;        /* the next edge to search */
+    uint64_t needs;       /* bit i: the gradient of edge i is needed; edges from 63 on share bit 63 */
+    bool needed;          /* the node must run; otherwise its gradients are only captured */
 };
 
 struct grd_ready {
@@ -41,14 +41,14 @@ struct grd_ready {
     int32_t entry;
 };
 
-/* Those that are ready, the latest on top. */
+/* The nodes that are ready to run: a heap with the highest sequence number on top. */
 struct grd_heap {
     struct grd_ready *items;
     int64_t n, capacity;
     struct grd_ready inline_items[GRD_INLINE_READY];
 };
 
-/* An input of grd_grad whose gradient is taken where it flows past. */
+/* An input of grd_grad: its gradient is captured when it arrives at output `output` of the node. */
 struct grd_capture {
     uint32_t output;
     int32_t next;
@@ -65,14 +65,14 @@ struct grd_worker {
 struct grd_pass {
     struct grd_entry *entries;
     int64_t n, capacity;
-    int32_t *table; /* entry by node, open addressing; GRD_NO_ENTRY where free */
+    int32_t *table; /* hash table from node to entry, open addressing; a free place is GRD_NO_ENTRY */
     uint64_t mask;
     struct grd_capture *captures;
     grd_tensor **captured; /* one per input, owned */
     bool retain, create, stop;
     bool unhooked_inputs; /* tensor hooks are not called where gradients are captured */
-    bool careful;         /* there are nodes that may need a worker, or results are looked at: the slow loop */
-    /* With workers. */
+    bool careful;         /* use the slow loop, since nodes may need a worker thread or results are checked for NaN */
+    /* Used only with worker threads. */
     struct grd_worker *workers;
     int nworkers;
     int64_t outstanding; /* entries ready or running */
@@ -107,10 +107,10 @@ static inline void grd_pass_init(struct grd_pass *pass, bool retain, bool create
     pass->error = (struct grd_error_state){0};
 }
 
-/* grd_pass_done where there is something to do. */
+/* The slow path of grd_pass_done: drops the slots of a failed pass and frees allocated tables. */
 void grd_pass_clear(struct grd_pass *pass, bool ok);
 
-/* Drops what a failed pass left in the slots. */
+/* Ends a pass. Drops the gradients that a failed pass left in the slots. */
 static inline void grd_pass_done(struct grd_pass *pass, bool ok)
 {
     if (GRD_UNLIKELY(!ok || pass->entries != pass->inline_entries))
@@ -120,7 +120,7 @@ static inline void grd_pass_done(struct grd_pass *pass, bool ok)
 /* Makes room for more entries. False, with MemoryError, on failure. */
 bool grd_pass_grow(struct grd_pass *pass);
 
-/* The place of a node in the table, or the free one where it belongs. Multiplies by 2^64 / golden ratio: nodes lie at multiples of 64. */
+/* Returns the place of a node in the table, or the free place to insert it at. Multiplies by 2^64 / golden ratio: nodes lie at multiples of 64. */
 static inline uint64_t grd_pass_place(const struct grd_pass *pass, const struct grd_node *node)
 {
     uint64_t place = ((uint64_t)(uintptr_t)node * 0x9e3779b97f4a7c15u >> 20) & pass->mask;
@@ -134,7 +134,7 @@ static inline int32_t grd_pass_find(const struct grd_pass *pass, const struct gr
     return pass->table[grd_pass_place(pass, node)];
 }
 
-/* The entry of a node, made when it is new. GRD_NO_ENTRY, with MemoryError, on failure. */
+/* Returns the entry of a node, which is created if there is none. GRD_NO_ENTRY, with MemoryError, on failure. */
 static inline int32_t grd_pass_enter(struct grd_pass *pass, struct grd_node *node)
 {
     uint64_t place = grd_pass_place(pass, node);
@@ -160,14 +160,15 @@ static inline int32_t grd_pass_enter(struct grd_pass *pass, struct grd_node *nod
     return index;
 }
 
-/* True if gradients that come to the entry are of use to anybody. */
+/* True if gradients that arrive at the entry are needed or captured. */
 static inline bool grd_entry_wanted(const struct grd_entry *entry)
 {
     return entry->needed || entry->capture != GRD_NO_ENTRY;
 }
 
 /* ---- The search ---------------------------------------------------------------------------------------------------------------- */
-/* Depth first from one entry: counts dependencies, and on the way back tells each node below which edges a gradient is wanted. */
+/* Searches depth first from one entry and counts dependencies. On the way back marks for each node the edges whose gradient is needed. False on
+ * failure. */
 bool grd_pass_discover(struct grd_pass *pass, int32_t root);
 
 /* ---- Slots ------------------------------------------------------------------------------------------------------------------------ */
@@ -176,13 +177,13 @@ static inline grd_tensor **grd_entry_slots(struct grd_entry *entry)
     return entry->node->noutputs == 1 ? &entry->grads.one : entry->grads.many;
 }
 
-/* Adds a gradient, whose reference it takes, to what is in a slot. */
+/* Adds a gradient, whose reference it takes, to the gradient in a slot. False, with the error raised, on failure. */
 bool grd_pass_sum(struct grd_pass *pass, grd_tensor **slot, grd_tensor *grad);
-/* The slots of a node with several outputs. False, with MemoryError, on failure. */
+/* Allocates the slots of a node with several outputs. False, with MemoryError, on failure. */
 bool grd_entry_make_slots(struct grd_entry *entry);
 void grd_entry_drop_many(struct grd_entry *entry);
 
-/* Gives a gradient, whose reference it takes, to a slot. */
+/* Stores a gradient, whose reference it takes, in a slot, or adds it to the gradient there. False, with the error raised, on failure. */
 static inline bool grd_pass_give(struct grd_pass *pass, struct grd_entry *entry, uint32_t output, grd_tensor *grad)
 {
     if (GRD_UNLIKELY(entry->node->noutputs != 1 && entry->grads.many == NULL) && !grd_entry_make_slots(entry)) {
@@ -208,7 +209,7 @@ static inline void grd_entry_drop_slots(struct grd_entry *entry)
 }
 
 /* ---- Running (engine.c) ---------------------------------------------------------------------------------------------------------------- */
-/* Runs everything from the roots down. False, with the error raised, on failure; then slots may still be full. */
+/* Runs all nodes that are reachable from the roots. False, with the error raised, on failure; slots may then still hold gradients. */
 bool grd_pass_run(struct grd_pass *pass, const int32_t *roots, int64_t nroots);
 
 #endif

@@ -1,11 +1,11 @@
-/* Taking references out of the scope that owns them. */
+/* Moves references out of the pool of the current scope. */
 #ifndef GRD_AUTOGRAD_POOL_H
 #define GRD_AUTOGRAD_POOL_H
 
 #include "base/object.h"
 #include "core/tensor.h"
 
-/* An owned reference of a tensor: that of the scope, when it is among the last above the mark. */
+/* Returns an owned reference to the tensor. Takes the pool's own reference if that is among the last entries above the mark, else adds one. */
 static inline grd_tensor *grd_pool_take(grd_tensor *t, int64_t mark)
 {
     enum { SEARCHED = 8 };
@@ -20,7 +20,7 @@ static inline grd_tensor *grd_pool_take(grd_tensor *t, int64_t mark)
     return grd_object_keep(t);
 }
 
-/* Ends a scope that is often empty. */
+/* Releases the pool entries above the mark. Inline, since there are often none. */
 static inline void grd_pool_release_above(int64_t mark)
 {
     if (grd_thread.pool_top > mark)

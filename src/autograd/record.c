@@ -1,7 +1,7 @@
-/* Recording: the one boxed kernel of the AUTOGRAD key.
+/* Records operator calls: the boxed kernel of the AUTOGRAD key, the same for all operators.
  *
- * It runs the operator below, and when an input requires a gradient leaves a node on the results (op_node.c). Nothing here knows an operator.
- * Invariant: whatever can fail is done before an operator writes in place; afterwards only pointers are set. */
+ * It runs the operator for the keys below. If an input requires a gradient, the results get a node (op_node.c) as their grad_fn.
+ * Invariant: everything that can fail is done before an operator writes in place; afterwards only pointers are set. */
 #include "autograd/derivative.h"
 #include "autograd/inplace.h"
 #include "autograd/node.h"
@@ -23,7 +23,7 @@ static bool any_needs_grad(const grd_value *value)
     return false;
 }
 
-/* Which differentiable arguments require gradients, a bit each. */
+/* Returns a bit set: bit i is set if differentiable argument i requires a gradient. */
 static inline uint64_t find_needs(const struct grd_derivative *d, const grd_value *args)
 {
     uint64_t needs = 0;
@@ -36,7 +36,7 @@ static inline uint64_t find_needs(const struct grd_derivative *d, const grd_valu
     return needs;
 }
 
-/* No argument without a formula may require a gradient; what is about to be overwritten needs none. */
+/* True if no argument without a formula requires a gradient. `out` is exempt, since it is overwritten. False, with the error raised, otherwise. */
 static bool check_others(const grd_op *op, const grd_tensor *out, const grd_value *args)
 {
     for (unsigned others = op->derivative->others; others != 0; others &= others - 1) {
@@ -48,7 +48,7 @@ static bool check_others(const grd_op *op, const grd_tensor *out, const grd_valu
 }
 
 /* ---- Calls that return a result ------------------------------------------------------------------------------------------------------ */
-/* The operator itself, with recording off for whatever it calls. */
+/* Runs the operator for the keys below, with recording off for the operators that it calls. */
 static inline void run_below(const grd_op *op, grd_keyset keys, grd_tensor *out, const grd_value *args, grd_value *ret_results)
 {
     uint32_t exclude = grd_thread.exclude;
@@ -57,7 +57,7 @@ static inline void run_below(const grd_op *op, grd_keyset keys, grd_tensor *out,
     grd_thread.exclude = exclude;
 }
 
-/* An operator may hand an argument back as its result: that keeps its own history. */
+/* True if the result `t` is one of the arguments, which then keeps its own history. */
 static inline bool is_argument(const struct grd_op_call *call, const grd_tensor *t)
 {
     const struct grd_derivative *d = call->derivative;
@@ -80,7 +80,8 @@ static bool shares_storage(const grd_value *value, const grd_tensor *t)
     return false;
 }
 
-/* Result i of a composite, which may be a view of what the composite made inside. Such a one becomes a tensor of its own: nothing is recorded of its base. */
+/* Returns result i of a composite. If it is a view of a temporary of the composite, returns a tensor without base instead, since nothing is recorded
+ * for that base. */
 static __attribute__((noinline)) grd_tensor *own_result(const struct grd_op_call *call, int64_t i)
 {
     grd_tensor *result = call->results[i];
@@ -90,8 +91,8 @@ static __attribute__((noinline)) grd_tensor *own_result(const struct grd_op_call
     return call->op->composite ? (call->results[i] = grd_new_detached(result)) : result;
 }
 
-/* Makes result i of a call an output of the node, when it carries a gradient. The node is made for the first such result, which takes the
- * reference it comes with. */
+/* Makes result i of a call an output of the node, if the result carries a gradient. Creates the node for the first such result, which takes the
+ * node's first reference. */
 GRD_INLINE void record_result(const struct grd_op_call *call, struct grd_node **node, int64_t i)
 {
     grd_tensor *result = call->results[i];
@@ -134,7 +135,7 @@ static inline void record_results(const grd_op *op, const grd_value *args, uint6
 }
 
 /* ---- Calls that write -------------------------------------------------------------------------------------------------------------------- */
-/* True if a formula that will be asked for reads an argument that is about to be overwritten: `self`, under whatever name. */
+/* True if a formula that the backward pass may need reads the argument that is about to be overwritten, whatever its name. */
 static bool reads_self(const struct grd_op_call *call)
 {
     for (int i = 0; i < call->derivative->nsaves; i++) {
@@ -146,7 +147,7 @@ static bool reads_self(const struct grd_op_call *call)
     return false;
 }
 
-/* Takes the history away from a tensor that an operator without a derivative overwrites: the value depends on nothing. */
+/* The backward function of a write whose operator has no derivative: writes no gradients, since the new value depends on no input. */
 static void no_gradient(const struct grd_backward *b)
 {
     (void)b;
@@ -163,14 +164,14 @@ static __attribute__((noinline)) void record_inplace(const grd_op *op, grd_keyse
         run_below(op, keys, self, args, ret_results);
         return;
     }
-    if (op->is_view && self->base != NULL) { /* out of date then, it becomes an as_strided of its base */
+    if (op->is_view && self->base != NULL) { /* its grad_fn is regenerated as an as_strided of the base */
         run_below(op, keys, self, args, ret_results);
         return;
     }
     const struct grd_derivative *d = op->derivative != NULL ? op->derivative : &constant;
     grd_value written;
     grd_set_tensor(&written, self);
-    if (op->is_view) /* the node is that of the view which the tensor becomes */
+    if (op->is_view) /* the node is made for the view that `self` turns into */
         run_below(op, keys, NULL, args, &written);
     struct grd_op_call call = {op, d, args, &written.v.tensor, 1, needs, NULL};
     if (reads_self(&call))

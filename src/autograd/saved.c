@@ -1,5 +1,5 @@
-/* What a node keeps for its formula, and the checks when it is taken out again.
- * Invariant: between grd_saved_begin and the release of the node nobody else drops the tensors a run works with. */
+/* Saves values for backward formulas, and checks their versions when they are unpacked.
+ * Invariant: between grd_saved_begin and the release of the node no other thread drops the tensors that a run works with. */
 #include "autograd/derivative.h"
 #include "autograd/forward.h"
 #include "autograd/inplace.h"
@@ -80,7 +80,7 @@ static bool check_version(const struct grd_saved *saved, struct grd_node *node, 
         grd_dtype_type_name(t->dtype), grd_format_int64s(sizes, sizeof sizes, t->sizes, t->ndim), origin, version, expected);
 }
 
-/* An own output as a formula that is recorded in its turn wants it: with the history it has. grd_failed on failure. */
+/* For create_graph: returns the node's own saved output with its grad_fn restored. grd_failed on failure. */
 static grd_tensor *with_history(struct grd_node *node, grd_tensor *saved, uint32_t output)
 {
     if (!grd_dtype_carries(saved->dtype))
@@ -159,7 +159,7 @@ static bool add_outdated(struct grd_rebase *rebase, struct grd_outdated one)
     return true;
 }
 
-/* One that only the node owns gets no history. */
+/* Adds the tensor in *slot if it was or will be written, or searches its history. Skips a tensor without history or base that only the node owns. */
 static bool look_at(struct grd_node *node, grd_tensor **slot, uint32_t version, const struct grd_storage *written,
                     struct grd_rebase *rebase)
 {
@@ -179,12 +179,12 @@ bool grd_saved_find_outdated(struct grd_node *node, struct grd_saved *saved, int
 {
     bool ok = true;
     grd_spin_lock(&node->lock);
-    n = node->freed ? 0 : n; /* what is freed is the running thread's alone, and goes */
+    n = node->freed ? 0 : n; /* the values of a freed node belong to the thread that runs it, which drops them */
     for (int i = 0; i < n && ok; i++) {
         grd_value *value = &saved[i].value;
         if (value->kind == GRD_KIND_TENSOR && saved[i].output < 0 && !saved[i].borrowed)
             ok = look_at(node, &value->v.tensor, saved[i].version, written, rebase);
-        grd_tensor **list = (grd_tensor **)(uintptr_t)value->v.tensors.data; /* in the node */
+        grd_tensor **list = (grd_tensor **)(uintptr_t)value->v.tensors.data; /* the array is in the node's block, hence writable */
         for (int64_t k = 0; value->kind == GRD_KIND_TENSORS && k < value->v.tensors.n && ok; k++)
             ok = look_at(node, &list[k], saved[i].versions[k], written, rebase);
     }

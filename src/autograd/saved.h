@@ -1,4 +1,4 @@
-/* Values that a node saved for its formula, with the versions that its tensors had then. */
+/* Values that a node saved for its backward formula, with the versions of the tensors at that time. */
 #ifndef GRD_AUTOGRAD_SAVED_H
 #define GRD_AUTOGRAD_SAVED_H
 
@@ -7,15 +7,15 @@
 
 struct grd_saved {
     grd_value value;
-    uint32_t *versions; /* of a list of tensors */
+    uint32_t *versions; /* for a list of tensors: the version of each */
     uint32_t version;
-    int16_t output; /* of this very node, for a list the first; or -1 */
-    bool borrowed;  /* the node owns the tensor in another way */
+    int16_t output; /* index of the output of this node that is saved, for a list the first; -1 if it is no output */
+    bool borrowed;  /* the reference is not owned here: the node keeps the tensor alive in another way */
 };
 
-/* Keeps the tensor, or for one of the node's own outputs an alias without history. False, with the error raised, on failure. */
+/* Saves a reference to the tensor, or an alias without history if it is one of the node's own outputs. False, with the error raised, on failure. */
 bool grd_saved_set_tensor(struct grd_saved *saved, grd_tensor *t, int output);
-/* Drops a saved value that is a list, or no tensor. */
+/* Drops a saved list of tensors or a saved generator. */
 void grd_saved_drop_other(struct grd_saved *saved);
 
 static inline void grd_saved_drop(struct grd_saved *saved)
@@ -30,7 +30,8 @@ static inline void grd_saved_drop(struct grd_saved *saved)
     }
 }
 
-/* Checks the versions and makes the value as a formula wants it; own outputs get their history back when grad mode is on. */
+/* Checks the versions and writes the value that the formula reads. If grad mode is on, the node's own outputs get their grad_fn back. False, with the
+ * error raised, on failure. */
 bool grd_saved_restore(const struct grd_saved *saved, struct grd_node *node, grd_value *value);
 
 static inline bool grd_saved_unpack(const struct grd_saved *saved, struct grd_node *node, grd_value *value)
@@ -41,13 +42,13 @@ static inline bool grd_saved_unpack(const struct grd_saved *saved, struct grd_no
         return true;
     return grd_saved_restore(saved, node, value);
 }
-/* grd_saved_begin for a node that keeps something and goes on keeping it. */
+/* grd_saved_begin for a node with saved values that it keeps after the run (retain_graph). */
 bool grd_saved_share(struct grd_node *node, const struct grd_saved *saved, int n, grd_value *ret_values);
 /* "Trying to backward through the graph a second time …". Returns false. */
 bool grd_raise_freed(void);
 
-/* Starts a run, with a copy of the values: false, with the error raised, when they are gone. Marks them gone
- * unless `retain`; otherwise puts references to the tensors in the pool, so that another thread may drop its own. */
+/* Starts a run of the node and copies the saved values to ret_values. False, with RuntimeError, if they were freed. Without `retain` marks them as
+ * freed; with `retain` the pool gets references to the tensors, so that another thread may free them meanwhile. */
 static inline bool grd_saved_begin(struct grd_node *node, const struct grd_saved *saved, int n, bool retain, grd_value *ret_values)
 {
     if (node->keeps && retain)
@@ -65,11 +66,11 @@ static inline bool grd_saved_begin(struct grd_node *node, const struct grd_saved
     return true;
 }
 
-/* Adds to `rebase` the tensors that lie in a storage that is about to be written, or have been written since they were saved. False, with
+/* Adds to `rebase` the saved tensors whose storage is about to be written, and those that were written since they were saved. False, with
  * the error raised, on failure. */
 bool grd_saved_find_outdated(struct grd_node *node, struct grd_saved *saved, int n, const struct grd_storage *written,
                              struct grd_rebase *rebase);
-/* Puts the aliases in the place of what was found. */
+/* Replaces the tensors that grd_saved_find_outdated found by their aliases. */
 void grd_saved_replace_outdated(struct grd_rebase *rebase);
 
 #endif

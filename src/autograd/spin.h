@@ -18,7 +18,7 @@ static inline bool grd_spin_try(struct grd_spin *spin)
     return !atomic_flag_test_and_set_explicit(&spin->flag, memory_order_acquire);
 }
 
-/* grd_spin_lock for one that is held. */
+/* Waits for a lock that is held, and takes it: the slow path of grd_spin_lock. */
 void grd_spin_wait(struct grd_spin *spin);
 
 static inline void grd_spin_lock(struct grd_spin *spin)

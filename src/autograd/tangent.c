@@ -1,5 +1,6 @@
 /* Dual tensors: levels, and where tangents are kept. Note [Tangents] in forward.h; what operators do with them is in forward.c.
- * Invariant: a grd_tangent is in the list of its level while it holds a tensor. Lists and tangents change under one lock, which is never held while something is freed. */
+ * Invariant: a grd_tangent is in the list of its level while it holds a tensor. Lists and tangents change under one lock, which is never held while
+ * something is freed. */
 #include <pthread.h>
 
 #include "autograd/forward.h"
@@ -22,7 +23,7 @@ struct grd_dual_level {
 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-/* Of this thread; owned. */
+/* The level that this thread has entered, owned; NULL if there is none. */
 static _Thread_local struct grd_dual_level *current;
 
 void grd_tangent_init(void)
@@ -32,7 +33,7 @@ void grd_tangent_init(void)
 }
 
 /* ---- Lists ----------------------------------------------------------------------------------------------------------------------- */
-/* Takes out what is held: owned by the caller, or NULL. Under the lock. */
+/* Removes the tangent from `self` and from the list of its level, and returns it, owned by the caller; NULL if there is none. The lock is held. */
 static grd_tensor *take(struct grd_tangent *self)
 {
     grd_tensor *tangent = self->tensor;
@@ -45,7 +46,8 @@ static grd_tensor *take(struct grd_tangent *self)
     return tangent;
 }
 
-/* Puts in a tangent, of which it takes the reference if the level has not ended. Under the lock. */
+/* Stores a tangent in `self` and in the list of the level. False, with nothing stored, if the level has ended. Adds no reference. The lock
+ * is held. */
 static bool put(struct grd_tangent *self, grd_tensor *tangent, struct grd_dual_level *level)
 {
     if (level->ended)
@@ -59,7 +61,7 @@ static bool put(struct grd_tangent *self, grd_tensor *tangent, struct grd_dual_l
     return true;
 }
 
-/* Exchanges what is held. With NULL and NULL: lets go of it. */
+/* Replaces the tangent and level of `self` by the given ones, adding references; NULL and NULL clear it. Drops the old ones after unlocking. */
 static void exchange(struct grd_tangent *self, grd_tensor *tangent, struct grd_dual_level *level)
 {
     pthread_mutex_lock(&lock);
@@ -126,7 +128,8 @@ struct grd_dual_level *grd_dual_level_current(void)
 }
 
 /* ---- Reading --------------------------------------------------------------------------------------------------------------------- */
-/* The tangent that the tensor itself holds, and its level, where that is asked for: both owned by the caller, or NULL. */
+/* Returns the tangent that the tensor itself (not its base) holds, or NULL. Writes its level to ret_level, unless that is NULL. The caller
+ * owns both. */
 static grd_tensor *held_by(const grd_tensor *t, struct grd_dual_level **ret_level)
 {
     const struct grd_meta *meta = grd_meta_get(t);
@@ -163,7 +166,8 @@ struct grd_dual_level *grd_tangent_level(const grd_tensor *t)
 }
 
 /* ---- Setting --------------------------------------------------------------------------------------------------------------------- */
-/* The tangent, or a copy, with the strides of the tensor, so that views of both see the same. Where elements share memory nothing is written through views. */
+/* Returns the tangent, or a copy of it with the strides of `t`, so that a view of `t` and the same view of the tangent see the same elements. Does
+ * not copy if `t` overlaps itself or has negative strides. */
 static grd_tensor *laid_out(const grd_tensor *t, grd_tensor *tangent)
 {
     bool same = true, forward = true;

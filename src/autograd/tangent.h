@@ -1,4 +1,4 @@
-/* The place of a tangent in a tensor. Dual tensors are in forward.h. */
+/* The field of a tensor's grd_meta that holds its forward-mode tangent. Dual tensors are declared in forward.h. */
 #ifndef GRD_AUTOGRAD_TANGENT_H
 #define GRD_AUTOGRAD_TANGENT_H
 
@@ -8,11 +8,11 @@ struct grd_dual_level;
 
 /* The tangent of a dual tensor: Note [Tangents] in forward.h. */
 struct grd_tangent {
-    grd_tensor *tensor;              /* owned; NULL: none */
-    struct grd_dual_level *level;    /* owned; NULL: there has been none */
-    struct grd_tangent **at, *after; /* in the list of the level, while there is a tensor */
+    grd_tensor *tensor;              /* owned; NULL if the tensor has no tangent */
+    struct grd_dual_level *level;    /* owned; NULL if no tangent was ever set */
+    struct grd_tangent **at, *after; /* links of the level's list; valid while `tensor` is not NULL */
 };
-/* Lets go of it. */
+/* Drops the tangent and the level. */
 void grd_tangent_clear(struct grd_tangent *self);
 void grd_tangent_init(void);
 

@@ -1,4 +1,4 @@
-/* What a tensor knows about gradients: leaves, their gradient, its place in the graph, modes.
+/* The autograd data of tensors: leaves, their gradients, the grad_fn of other tensors, and grad modes.
  * Most tensors know nothing (autograd is NULL); a plain result knows its node; only leaves, second outputs and tensors with hooks or a
  * kept gradient have a grd_meta.
  * Invariant: a leaf that requires a gradient and was made so by grd_set_requires_grad has a grd_meta, so that threads that share it

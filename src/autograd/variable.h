@@ -1,4 +1,4 @@
-/* What a tensor knows about gradients: its .grad, its grad_fn, and whether it requires one. */
+/* The autograd data of a tensor: its .grad, its grad_fn, and whether it requires a gradient. */
 #ifndef GRD_AUTOGRAD_VARIABLE_H
 #define GRD_AUTOGRAD_VARIABLE_H
 
@@ -8,33 +8,33 @@
 #include "core/dtype.h"
 #include "core/tensor.h"
 
-/* The place of a .grad, which any thread may read and replace at any time. The lock is held while pointers are exchanged, and never while
+/* Holds a .grad, which any thread may read and replace at any time. The lock is held only while pointers are exchanged, never while
  * anything is computed or freed. */
 struct grd_grad_slot {
     grd_tensor *grad; /* owned */
     struct grd_spin lock;
 };
 
-/* A reference of the gradient, owned by the caller, or NULL. */
+/* Returns the gradient as a reference owned by the caller, or NULL. */
 grd_tensor *grd_slot_get(struct grd_grad_slot *slot);
-/* Replaces `expected` by `grad`, whose reference it takes, NULL included. False, with nothing done, where another gradient is there by now. */
+/* Replaces `expected` by `grad`, whose reference it takes, NULL included. Returns false and does nothing if the slot no longer holds `expected`. */
 bool grd_slot_exchange(struct grd_grad_slot *slot, const grd_tensor *expected, grd_tensor *grad);
 
-/* A gradient kept for a tensor that is no leaf: shared by the tensor and by the hook that fills it. */
+/* The gradient of a non-leaf tensor after retain_grad(): shared by the tensor and the hook that stores the gradient. */
 struct grd_retained {
     struct grd_object object;
     struct grd_grad_slot slot;
 };
 
-/* t->autograd is NULL, or a grd_meta, or for a tensor that is output 0 of a node and nothing else, that node itself. */
+/* t->autograd is NULL, or a grd_meta, or the node itself if the tensor is output 0 of that node and needs no other autograd data. */
 struct grd_meta {
     struct grd_object object;
     /* The history. Changed under `lock`, so that a reader takes a reference of the node together with its output. */
     struct grd_node *grad_fn; /* owned */
     uint32_t output;
     uint32_t view_version;
-    struct grd_node *direct;  /* where t->autograd led before there was a meta, while that is the grad_fn; not owned */
-    struct grd_node *retired; /* that node when it is no longer the grad_fn; owned: Note [Replaced histories] */
+    struct grd_node *direct;  /* the node that t->autograd was before the meta, while it still is the grad_fn; not owned */
+    struct grd_node *retired; /* the node `direct` after it was replaced as grad_fn; owned: Note [Replaced histories] */
     struct grd_grad_slot slot;
     struct grd_retained *retained; /* owned; set once, and cleared by grd_detach_ */
     struct grd_node *accumulator;  /* made once, under `lock` */
@@ -48,19 +48,19 @@ static inline struct grd_object *grd_autograd_of(const grd_tensor *t)
     return __atomic_load_n(&t->autograd, __ATOMIC_ACQUIRE);
 }
 
-/* The grd_meta of a tensor, NULL when it has none; ensure makes one (NULL, with the error raised, on failure). */
+/* Returns the grd_meta of a tensor, or NULL if it has none. grd_meta_ensure creates it then (NULL, with the error raised, on failure). */
 static inline struct grd_meta *grd_meta_get(const grd_tensor *t)
 {
     struct grd_object *object = grd_autograd_of(t);
     return object != NULL && !grd_node_is(object) ? (struct grd_meta *)object : NULL;
 }
 struct grd_meta *grd_meta_ensure(grd_tensor *t);
-/* grad_fn and output as recorded, whatever happened to the base since; owned by the caller, or NULL. */
+/* Returns the grad_fn and output as recorded, even if the base of a view was written since; owned by the caller, or NULL. */
 struct grd_node *grd_history_of(const grd_tensor *t, uint32_t *ret_output);
-/* The one that Note [Replaced histories] keeps; owned by the caller, or NULL. */
+/* Returns the retired node of Note [Replaced histories], owned by the caller, or NULL. */
 struct grd_node *grd_retired_history_of(const grd_tensor *t);
 
-/* True if the tensor has a grad_fn, as recorded. */
+/* True if a grad_fn is recorded for the tensor. */
 static inline bool grd_has_history(const grd_tensor *t)
 {
     const struct grd_object *object = grd_autograd_of(t);
@@ -68,13 +68,14 @@ static inline bool grd_has_history(const grd_tensor *t)
            (grd_node_is(object) || __atomic_load_n(&((const struct grd_meta *)object)->grad_fn, __ATOMIC_RELAXED) != NULL);
 }
 
+/* True if tensors of this dtype can have gradients: floating point and complex. */
 static inline bool grd_dtype_carries(uint8_t dtype)
 {
     uint8_t category = grd_dtype_table[dtype].category;
     return category == GRD_CATEGORY_FLOAT || category == GRD_CATEGORY_COMPLEX;
 }
 
-/* A view requires a gradient when what it is a view of does. */
+/* True if the tensor requires a gradient. A view does so if its base does. */
 static inline bool grd_needs_grad(const grd_tensor *t)
 {
     return grd_marked_requires_grad(t) || (t->base != NULL && grd_marked_requires_grad(t->base) && grd_dtype_carries(t->dtype));
@@ -83,7 +84,7 @@ static inline bool grd_needs_grad(const grd_tensor *t)
 /* Makes the tensor, which other threads may use, output `output` of the node, whose reference it takes. False, with the error raised, on failure. */
 bool grd_replace_history(grd_tensor *t, struct grd_node *node, uint32_t output);
 
-/* The same for a new tensor, which no other thread knows yet. */
+/* Does what grd_replace_history does, for a new tensor that no other thread can see yet. */
 static inline bool grd_give_history(grd_tensor *t, struct grd_node *node, uint32_t output)
 {
     if (GRD_UNLIKELY(output != 0 || t->autograd != NULL))
@@ -94,10 +95,11 @@ static inline bool grd_give_history(grd_tensor *t, struct grd_node *node, uint32
     return true;
 }
 
-/* grd_edge_find for a leaf, a view, or a second output. */
+/* The slow path of grd_edge_find: for a leaf, a view, or a tensor that is not output 0 of its node. */
 bool grd_edge_search(grd_tensor *t, struct grd_edge *ret_edge);
 
-/* The edge gradients of a tensor that requires one go along; it owns its node. False, and absent, on failure. */
+/* Writes the edge along which the gradient of `t`, which requires one, flows. The edge owns its node. False, with the error raised and a NULL node,
+ * on failure. */
 static inline bool grd_edge_find(grd_tensor *t, struct grd_edge *ret_edge)
 {
     struct grd_object *object = grd_autograd_of(t);
@@ -107,13 +109,14 @@ static inline bool grd_edge_find(grd_tensor *t, struct grd_edge *ret_edge)
     return true;
 }
 
-/* The same for any tensor: absent (true) when it requires no gradient. Absent on failure, too. */
+/* Does what grd_edge_find does for any tensor: the node is NULL if `t` requires no gradient (true), and on failure (false). */
 static inline bool grd_edge_of(grd_tensor *t, struct grd_edge *ret_edge)
 {
     *ret_edge = (struct grd_edge){NULL, 0};
     return !grd_needs_grad(t) || grd_edge_find(t, ret_edge);
 }
 
+/* True if this thread records operators: grad mode is on and the AUTOGRAD key is not excluded. */
 static inline bool grd_is_recording(void)
 {
     return ((grd_thread.grad_off | grd_thread.exclude) & GRD_AUTOGRAD_BIT) == 0;

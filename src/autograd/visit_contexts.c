@@ -1,4 +1,4 @@
-/* What the garbage collector of a language binding needs to know: which contexts of its own a tensor or a node keeps, alone.
+/* Tells the garbage collector of a language binding which of its contexts are kept alive by a tensor or node alone.
  *
  * A node with one reference is owned by what led to it, so the part of the graph that is visited is a tree. Its nodes wait in a list through
  * `next`: a chain of any length takes constant stack. */
@@ -8,6 +8,7 @@
 #include "core/given.h"
 #include "core/tensor.h"
 
+/* Adds the node to the list of nodes to visit, if it has a single owner. */
 static void wait(struct grd_node *node, struct grd_node **waiting)
 {
     if (node == NULL || !grd_object_unique(node->owner))

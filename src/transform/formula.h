@@ -1,36 +1,39 @@
-/* Functions that formulas for batch tensors (the `batch` lines of the schema) call besides operators: codegen/functions.py reads them here. Tensors are physical ones, with
- * the batch in front; sizes and dims are those of an element. Results are pooled. */
+/* Functions that formulas for batch tensors (the `batch` lines of the schema) call besides operators: codegen/functions.py reads them here. Tensors
+ * are physical ones, with the batch in front; sizes and dims are those of an element. Results are pooled. */
 #ifndef GRD_TRANSFORM_FORMULA_H
 #define GRD_TRANSFORM_FORMULA_H
 
 #include "core/tensor.h"
 
-/* t with dimensions of size 1 behind the batch, so that an element has `rank` dimensions. */
+/* Returns t with dimensions of size 1 inserted after the batch dimension, so that an element has at least `rank` dimensions. */
 grd_tensor *grd_batch_aligned(grd_tensor *t, int64_t rank);
-/* t with a dimension of size 1 behind the batch where an element has none. */
+/* Returns t, with a dimension of size 1 inserted after the batch dimension if an element is zero-dimensional. */
 grd_tensor *grd_batch_lifted(grd_tensor *t);
-/* The elements of each element of the batch in one dimension. */
+/* Returns t as a matrix with one row per element of the batch. */
 grd_tensor *grd_batch_rows(grd_tensor *t);
-/* Sizes with that of the batch in front; a dim or dims of an element of `rank` dimensions, in the physical tensor; all of them. */
+/* Returns the sizes with the batch size in front. grd_batch_dim and grd_batch_dims return the physical dims for dims of an element of `rank`
+ * dimensions. */
 grd_dims grd_batch_sizes(grd_dims sizes);
 grd_dims grd_batch_repeats(grd_dims repeats); /* with a 1 in front */
 int64_t grd_batch_dim(int64_t dim, int64_t rank);
 grd_dims grd_batch_dims(grd_dims dims, int64_t rank);
-/* All dims of t but that of the batch. */
+/* Returns all dims of t except the batch dimension. */
 grd_dims grd_batch_all(const grd_tensor *t);
-/* The dimensions of an element, the most of the two. */
+/* Returns the larger number of dimensions of an element of a and of b. */
 int64_t grd_batch_rank(const grd_tensor *a, const grd_tensor *b);
 /* Images of n dimensions of all elements as one batch of images, and results for those as they were; an element without a batch has its own. */
 grd_tensor *grd_batch_images(grd_tensor *t, int64_t n);
 grd_tensor *grd_batch_images_back(grd_tensor *result, const grd_tensor *t, int64_t n);
-/* A vector with as many elements for each element of the batch, as a matrix. */
+/* Returns the vector, which has the same number of elements for each element of the batch, as a matrix with one row per element of the batch. */
 grd_tensor *grd_batch_split(grd_tensor *vector);
-/* True if all elements of the batch are the same memory, and if no gradient is asked for, either; that element. */
+/* grd_batch_is_shared is true if all elements of the batch are the same memory, grd_batch_is_constant if moreover no gradient is recorded.
+ * grd_batch_first returns element 0 of the batch. */
 bool grd_batch_is_shared(const grd_tensor *t);
 bool grd_batch_is_constant(const grd_tensor *t);
 grd_tensor *grd_batch_first(grd_tensor *t);
 
-/* The index of index_add and others, a vector for each element, with the sizes of `like` but along physical dim `dim`, where it has its own: for scatter. */
+/* The index of index_add and others, a vector for each element, with the sizes of `like` but along physical dim `dim`, where it has its own: for
+ * scatter. */
 grd_tensor *grd_batch_along(grd_tensor *index, const grd_tensor *like, int64_t dim);
 grd_tensor *grd_batch_index_select(grd_tensor *self, int64_t dim, grd_tensor *index);
 /* index and index_put. RuntimeError: a mask that differs between the elements of the batch. */
@@ -41,8 +44,8 @@ grd_tensor *grd_batch_embedding(grd_tensor *weight, grd_tensor *indices, int64_t
 grd_tensor *grd_batch_embedding_gradient(grd_tensor *grad, grd_dims sizes, grd_tensor *indices, int64_t padding_idx, bool scale);
 grd_tensor *grd_batch_cat(grd_tensors tensors, int64_t dim);
 
-/* A batch of convolutions is one with as many times the groups: images, or places, of a convolution of `rank` weight dimensions whose channels are those of all elements one
- * after the other; what comes out, given back to `count` elements; sizes likewise. */
+/* A batch of convolutions is one with as many times the groups: images, or places, of a convolution of `rank` weight dimensions whose channels are
+ * those of all elements one after the other; what comes out, given back to `count` elements; sizes likewise. */
 grd_tensor *grd_batch_into_channels(grd_tensor *t, int64_t rank);
 grd_tensor *grd_batch_from_channels(grd_tensor *t, int64_t rank, int64_t count);
 grd_dims grd_batch_channel_sizes(grd_dims sizes, int64_t rank, int64_t count);
