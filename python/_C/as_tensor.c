@@ -23,7 +23,7 @@ static grd_tensor *copied(grd_tensor *t, grd_dtype dtype, grd_device device)
     return grd_ok() ? t : NULL;
 }
 
-/* What a call asks for besides the data. */
+/* The options of a call, besides the data. */
 struct request {
     grd_dtype dtype;
     grd_device device;

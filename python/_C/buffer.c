@@ -360,7 +360,7 @@ bool py_has_buffer_format(grd_dtype dtype)
     return format_of(dtype) != NULL;
 }
 
-/* What a buffer owns of its tensor. */
+/* The data of a buffer view: a reference of its tensor, and the sizes and strides it points to. */
 struct exported {
     grd_tensor *tensor;
     Py_ssize_t dims[];

@@ -43,7 +43,7 @@ struct dlpack_tensor {
     uint64_t byte_offset;
 };
 
-/* What is handed over. The receiver calls the deleter once. */
+/* The structure that is handed over. The receiver calls the deleter once. */
 struct dlpack_legacy {
     struct dlpack_tensor tensor;
     void *context;

@@ -43,7 +43,7 @@ PyObject *py_wrap(grd_tensor *t);
 PyObject *py_tuple_of(grd_tensor *const *tensors, Py_ssize_t n);
 /* Closes the scope and returns the object of `t`, which was computed in it. Raises the error if one is pending. */
 PyObject *py_take(grd_scope scope, grd_tensor *t);
-/* The same for a list of tensors, as a tuple. */
+/* Returns the objects of a list of tensors as a tuple. */
 PyObject *py_take_tuple(grd_scope scope, grd_tensors tensors);
 /* Closes the scope and returns None; raises the error if one is pending. */
 PyObject *py_leave(grd_scope scope);

@@ -10,7 +10,7 @@
 
 /* ---- to ---------------------------------------------------------------------------------------------------------- */
 
-/* What a conversion asks for. Members that are not set stay as they are. */
+/* The dtype, device, memory format and copy that a conversion asks for. Absent members leave the tensor as it is. */
 struct conversion {
     grd_dtype dtype;
     grd_device device;

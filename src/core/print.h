@@ -1,4 +1,4 @@
-/* What the autograd floor adds to a printed tensor. */
+/* Functions by which the autograd floor adds grad_fn and tangent to a printed tensor. */
 #ifndef GRD_CORE_PRINT_H
 #define GRD_CORE_PRINT_H
 

@@ -1,4 +1,4 @@
-/* What a wrapper says of itself. */
+/* The type of a wrapper tensor. */
 #ifndef GRD_CORE_WRAPPER_H
 #define GRD_CORE_WRAPPER_H
 

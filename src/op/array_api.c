@@ -2,8 +2,8 @@
 #include <string.h>
 
 #include "base/error.h"
-#include "gen/uses/op/array_api.h"
 #include "core/tensor.h"
+#include "gen/uses/op/array_api.h"
 #include "gradus/library.h"
 #include "op/formula.h"
 

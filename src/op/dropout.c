@@ -1,4 +1,4 @@
-/* What the formulas of dropout in schema/random.toml call. */
+/* Functions that the formulas of dropout in schema/random.toml call. */
 #include <math.h>
 
 #include "base/object.h"

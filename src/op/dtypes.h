@@ -1,4 +1,4 @@
-/* What operators ask of dtypes: kinds, ranges and precision. */
+/* Predicates of dtypes, and their ranges and precision. */
 #ifndef GRD_OP_DTYPES_H
 #define GRD_OP_DTYPES_H
 

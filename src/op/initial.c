@@ -3,8 +3,8 @@
 #include <math.h>
 
 #include "base/error.h"
-#include "gen/uses/op/initial.h"
 #include "core/tensor.h"
+#include "gen/uses/op/initial.h"
 #include "gradus/library.h"
 #include "op/formula.h"
 

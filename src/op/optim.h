@@ -7,7 +7,7 @@
 
 enum { GRD_OPTIM_PARAM, GRD_OPTIM_GRAD, GRD_OPTIM_STATE, GRD_OPTIM_ROLES = GRD_OPTIM_STATE + GRD_OPTIM_STATES, GRD_OPTIM_VALUES = 3 };
 
-/* What the steps of one optimizer have in common. */
+/* The facts that all steps of one optimizer share. */
 struct grd_optimizer {
     enum grd_optimizer_kind kind;
     const char *lists[GRD_OPTIM_ROLES]; /* the names of the parameters, the gradients, and each state */

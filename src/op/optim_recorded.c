@@ -5,11 +5,11 @@
 
 #include "base/error.h"
 #include "base/object.h"
-#include "gen/uses/op/optim_recorded.h"
 #include "core/tensor.h"
+#include "gen/uses/op/optim_recorded.h"
 #include "gradus/library.h"
-#include "op/formula.h"
 #include "op/composite.h"
+#include "op/formula.h"
 
 struct recorded {
     grd_tensor *param, *grad;

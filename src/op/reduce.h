@@ -34,7 +34,7 @@ enum grd_reduce_type {
     GRD_REDUCE_INT64
 };
 
-/* What happens if a reduced dimension is empty. */
+/* The result if a reduced dimension is empty. */
 enum grd_reduce_empty { GRD_EMPTY_TAKEN, GRD_EMPTY_RUNTIME_ERROR, GRD_EMPTY_INDEX_ERROR };
 
 struct grd_reduce_pass {

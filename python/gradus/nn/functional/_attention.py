@@ -93,7 +93,7 @@ def _attend(q, k, v, mask, dropout_p, is_causal, need_weights):
     """Returns output and weights (None unless they are needed) of heads (batch, heads, length, width)."""
     if not need_weights:
         return _nn.scaled_dot_product_attention(q, k, v, mask, dropout_p, is_causal), None
-    dropout_p = dropout_p if dropout_p > 0.0 else 0.0
+    dropout_p = dropout_p if dropout_p > 0.0 else 0.0  # compared here, so that another type raises PyTorch's TypeError
     return _C._attention_of_heads(q, k, v, mask, dropout_p, math.sqrt(1.0 / q.size(-1)))
 
 
