@@ -96,7 +96,7 @@ grd_with_add | gen/elementwise.c | Reached as before
    grd_boxed | src/dispatch/dispatch.c | The call with boxed values, from its entry to its end
     call_entered | src/dispatch/dispatch.c | Refuses arguments that cannot be
      call_boxed | src/dispatch/dispatch.c | Finds the boxed kernel of the key
-      grd_autograd_record | src/autograd/record.c | The one kernel of AUTOGRAD, for all operators | grd_autograd_init in src/autograd/variable.c, through boxed
+      grd_autograd_record | src/autograd/record.c | The one kernel of AUTOGRAD, for all operators | grd_autograd_init in src/autograd/start.c, through boxed
        run_below | src/autograd/record.c | Runs the operator with AUTOGRAD switched off
         grd_dispatch_boxed | src/dispatch/dispatch.c | Dispatches again: the highest key left is CPU
          unbox_o_ttS | gen/calls/o_ttS.h | Takes the arguments out of the array | grd_operator_add in gen/elementwise.c, through unbox

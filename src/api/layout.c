@@ -28,7 +28,7 @@ const uint16_t grd_debug_layout[] = {
     offsetof(struct grd_tensor, autograd),
     offsetof(struct grd_storage, bytes),
     offsetof(struct grd_storage, version),
-    offsetof(struct grd_meta, grad_fn),
+    offsetof(struct grd_autograd_meta, grad_fn),
     offsetof(struct grd_node, name),
     offsetof(struct grd_node, edges),
     offsetof(struct grd_node, nedges),

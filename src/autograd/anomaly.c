@@ -4,13 +4,16 @@
  * the slow loop of the engine. */
 #include "autograd/anomaly.h"
 #include "autograd/derivative.h"
+#include "autograd/hook_list.h"
 #include "autograd/hooks.h"
-#include "autograd/pass.h"
 #include "autograd/variable.h"
 #include "base/text.h"
+#include "core/dtype.h"
 #include "core/tensor.h"
 #include "dispatch/op.h"
 #include "gen/uses/autograd/anomaly.h"
+
+#include <string.h>
 
 static struct {
     _Atomic bool enabled, check_nan;
@@ -52,7 +55,7 @@ static void trace_history(const grd_tensor *t, uint64_t first)
 {
     uint32_t output;
     struct grd_node *node = grd_history_of(t, &output);
-    if (node != NULL && node->sequence >= first && grd_hooks_trace(&node->hooks) == NULL)
+    if (node != NULL && node->sequence >= first && grd_hooks_context(&node->hooks, GRD_HOOK_TRACE) == NULL)
         trace_node(node);
     grd_node_drop(node);
 }
@@ -101,7 +104,7 @@ void grd_anomaly_check(const struct grd_node *node, grd_tensor *const *results)
 
 static void warn_of(struct grd_node *node)
 {
-    const struct trace *trace = grd_hooks_trace(&node->hooks);
+    const struct trace *trace = grd_hooks_context(&node->hooks, GRD_HOOK_TRACE);
     struct grd_text text = {0};
     grd_text_add(&text, "Error detected in %s. ", node->name);
     if (trace != NULL)

@@ -8,6 +8,7 @@
 #include "autograd/node.h"
 #include "autograd/variable.h"
 #include "base/memory.h"
+#include "core/dtype.h"
 #include "core/tensor.h"
 #include "dispatch/op.h"
 #include "gen/uses/autograd/autocast.h"

@@ -1,6 +1,7 @@
 /* The public functions that differentiate: they check outputs, inputs and gradients, and set up a pass.
  * How a pass is run is in engine.c.
  * Invariant: a request owns the nodes its edges lead to; that keeps the whole graph for the duration of the pass. */
+#include "autograd/edge.h"
 #include "autograd/gradient.h"
 #include "autograd/pass.h"
 #include "autograd/pool.h"

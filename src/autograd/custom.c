@@ -4,14 +4,16 @@
  * edges and outputs afterwards. What forward saves is held as it is until the outputs are known.
  * Invariant: a saved output is an alias without history, as for every node. */
 #include "autograd/anomaly.h"
-#include "autograd/custom.h"
-#include "autograd/forward.h"
+#include "autograd/dual.h"
+#include "autograd/edge.h"
+#include "autograd/hook_list.h"
 #include "autograd/hooks.h"
 #include "autograd/inplace.h"
 #include "autograd/saved.h"
 #include "autograd/spin.h"
 #include "autograd/variable.h"
 #include "base/stack.h"
+#include "core/dtype.h"
 #include "core/given.h"
 #include "core/new.h"
 #include "core/shape.h"
@@ -89,10 +91,10 @@ static void custom_finish(struct grd_node *node)
     grd_release_context(call->function.release, call->function.context);
 }
 
-static bool custom_find_outdated(struct grd_node *node, const struct grd_storage *written, struct grd_rebase *rebase)
+static bool custom_find_outdated(struct grd_node *node, const struct grd_storage *written, struct grd_outdated *outdated)
 {
     struct grd_custom_call *call = (struct grd_custom_call *)node;
-    return call->forward || grd_saved_find_outdated(node, call->saved, call->nsaved, written, rebase);
+    return call->forward || grd_saved_find_outdated(node, call->saved, call->nsaved, written, outdated);
 }
 
 static bool custom_take_over(struct grd_node *node)
@@ -110,13 +112,13 @@ static int custom_visit(struct grd_node *node, grd_context_visitor *visit, void 
     return visit(call->function.context, call->function.release, arg);
 }
 
-static const struct grd_node_class custom_class = {custom_run,           custom_release,   custom_finish,
-                                                   custom_find_outdated, custom_take_over, custom_visit};
-
-bool grd_is_custom_node(const struct grd_node *node)
-{
-    return node->class == &custom_class;
-}
+static const struct grd_node_class custom_class = {.run = custom_run,
+                                                   .release = custom_release,
+                                                   .finish = custom_finish,
+                                                   .find_outdated = custom_find_outdated,
+                                                   .take_over = custom_take_over,
+                                                   .visit = custom_visit,
+                                                   .is_custom = true};
 
 grd_node *grd_custom_node(grd_custom_call *call)
 {
@@ -126,7 +128,7 @@ grd_node *grd_custom_node(grd_custom_call *call)
 grd_custom_call *grd_node_custom_call(grd_node *node, void (*release)(void *context))
 {
     struct grd_custom_call *call = (struct grd_custom_call *)node;
-    return node != NULL && grd_is_custom_node(node) && call->function.release == release ? call : NULL;
+    return node != NULL && node->class == &custom_class && call->function.release == release ? call : NULL;
 }
 
 /* ---- During forward and backward ------------------------------------------------------------------------------------------------- */

@@ -2,9 +2,13 @@
  * (enum grd_forward). Nothing here knows an operator. Where tangents are kept: tangent.c.
  * Invariant: an operator in place has been checked and has run before a tangent is written. */
 #include "autograd/derivative.h"
+#include "autograd/dual.h"
 #include "autograd/forward.h"
 #include "autograd/gradient.h"
+#include "autograd/op_node.h"
+#include "autograd/tangent.h"
 #include "autograd/variable.h"
+#include "core/dtype.h"
 #include "core/shape.h"
 #include "core/tensor.h"
 #include "gen/uses/autograd/forward.h"

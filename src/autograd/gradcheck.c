@@ -6,6 +6,7 @@
  * Invariant: every input has its old elements when the check returns. */
 #include "autograd/node.h"
 #include "autograd/variable.h"
+#include "core/dtype.h"
 #include "core/geometry.h"
 #include "core/given.h"
 #include "core/new.h"

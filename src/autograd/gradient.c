@@ -3,9 +3,9 @@
  * Invariant: a gradient that comes out of grd_fit_gradient has the shape, dtype and device of its output. */
 #include "autograd/gradient.h"
 #include "autograd/node.h"
-#include "autograd/variable.h"
 #include "base/text.h"
 #include "core/device.h"
+#include "core/dtype.h"
 #include "core/shape.h"
 #include "core/tensor.h"
 #include "gen/uses/autograd/gradient.h"

@@ -3,7 +3,6 @@
 #define GRD_AUTOGRAD_GRADIENT_H
 
 #include "autograd/node.h"
-#include "autograd/variable.h"
 
 /* Returns the gradient converted to the shape, dtype and device of the output. NULL, with RuntimeError, if the two are incompatible. */
 grd_tensor *grd_adapt_gradient(const struct grd_output *output, grd_tensor *grad, const char *node_name, int64_t index);

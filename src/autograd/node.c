@@ -1,17 +1,9 @@
 /* Allocates nodes, each in one block, and frees them without recursion. Also holds the public functions that inspect the graph. */
-#include "autograd/hooks.h"
+#include "autograd/hook_list.h"
 #include "autograd/node.h"
-#include "autograd/spin.h"
-
-#include <sched.h>
+#include "core/given.h"
 
 _Thread_local uint64_t grd_node_sequence __attribute__((tls_model("initial-exec")));
-
-void grd_spin_wait(struct grd_spin *spin)
-{
-    while (atomic_flag_test_and_set_explicit(&spin->flag, memory_order_acquire))
-        sched_yield();
-}
 
 static void node_finish(struct grd_object *object)
 {

@@ -1,7 +1,7 @@
 /* The graph: nodes and edges.
  *
- * This file declares the data structures that all files of src/autograd share. Nodes are created in op_node.c, inplace.c and custom.c, and run by
- * the engine (pass.h).
+ * This file declares the data structures that all files of src/autograd share. Nodes are created in op_node.c (operators), variable.c
+ * (AccumulateGrad), copy_slices.c and custom.c, and run by the engine (pass.h).
  *
  * Invariants
  * - A node owns the nodes its edges lead to; a tensor owns its grad_fn; nothing in the graph owns a later part of it. So there is
@@ -12,6 +12,7 @@
 #ifndef GRD_AUTOGRAD_NODE_H
 #define GRD_AUTOGRAD_NODE_H
 
+#include "autograd/hook_list.h"
 #include "autograd/spin.h"
 #include "base/memory.h"
 #include "base/object.h"
@@ -55,7 +56,7 @@ struct grd_run {
     bool retain;            /* retain_graph: the saved values are kept */
 };
 
-struct grd_rebase;
+struct grd_outdated;
 
 struct grd_node_class {
     void (*run)(struct grd_node *node, const struct grd_run *run);
@@ -64,16 +65,12 @@ struct grd_node_class {
     /* Drops everything else that a node of this class owns. May be NULL. */
     void (*finish)(struct grd_node *node);
     /* Calls grd_saved_find_outdated for the saved values. False, with the error raised, on failure. May be NULL. */
-    bool (*find_outdated)(struct grd_node *node, const struct grd_storage *written, struct grd_rebase *rebase);
+    bool (*find_outdated)(struct grd_node *node, const struct grd_storage *written, struct grd_outdated *outdated);
     /* Called when the last reference is dropped: true if another object has taken over the node, which then is not freed. May be NULL. */
     bool (*take_over)(struct grd_node *node);
     /* Calls `visit` for the user contexts that the node itself keeps. May be NULL. */
     int (*visit)(struct grd_node *node, grd_context_visitor *visit, void *arg);
-};
-
-struct grd_hook;
-struct grd_hooks {
-    struct grd_hook *_Atomic first; /* read without the lock to test whether there is a hook */
+    bool is_custom; /* the nodes belong to custom functions of the user */
 };
 
 struct grd_node {

@@ -3,13 +3,15 @@
  * One block holds the node, its edges, the geometry of its outputs and what is saved, sizes and lists included. What is saved is said by the
  * operator's struct grd_derivative; nothing here knows an operator. When a node is made is in record.c.
  * Invariant: a value that has not been saved, or is gone, has no tensor. */
+#include "autograd/copy_slices.h"
 #include "autograd/derivative.h"
-#include "autograd/forward.h"
-#include "autograd/inplace.h"
+#include "autograd/dual.h"
+#include "autograd/edge.h"
 #include "autograd/op_node.h"
 #include "autograd/saved.h"
 #include "autograd/variable.h"
 #include "core/device.h"
+#include "core/dtype.h"
 #include "core/new.h"
 #include "core/shortcuts.h"
 #include "core/tensor.h"
@@ -141,10 +143,10 @@ static void op_node_release(struct grd_node *node)
         grd_saved_drop(&self->saved[i]);
 }
 
-static bool op_node_find_outdated(struct grd_node *node, const struct grd_storage *written, struct grd_rebase *rebase)
+static bool op_node_find_outdated(struct grd_node *node, const struct grd_storage *written, struct grd_outdated *outdated)
 {
     struct op_node *self = (struct op_node *)node;
-    return grd_saved_find_outdated(node, self->saved, self->derivative->nsaves, written, rebase);
+    return grd_saved_find_outdated(node, self->saved, self->derivative->nsaves, written, outdated);
 }
 
 static const struct grd_node_class op_class = {.run = op_node_run, .release = op_node_release, .find_outdated = op_node_find_outdated};

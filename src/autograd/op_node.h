@@ -21,4 +21,8 @@ struct grd_node *grd_op_node_new(const struct grd_op_call *call);
 /* Updates the versions of the outputs that the node saved to the version of `t`. For a node that was created before the operator wrote to `t`. */
 void grd_op_node_written(struct grd_node *node, const grd_tensor *t);
 
+/* Calls grd_tangent_share for the aliases of `t` that the node of `t` saved as its own outputs. `written`: `t` was written in place, so
+ * the node of a view is that of its base. */
+bool grd_tangent_share_saved(const grd_tensor *t, bool written);
+
 #endif

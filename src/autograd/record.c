@@ -7,6 +7,7 @@
 #include "autograd/node.h"
 #include "autograd/op_node.h"
 #include "autograd/variable.h"
+#include "core/dtype.h"
 #include "core/new.h"
 #include "core/tensor.h"
 #include "gen/uses/autograd/record.h"

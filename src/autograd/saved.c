@@ -1,8 +1,9 @@
 /* Saves values for backward formulas, and checks their versions when they are unpacked.
  * Invariant: between grd_saved_begin and the release of the node no other thread drops the tensors that a run works with. */
+#include "autograd/copy_slices.h"
 #include "autograd/derivative.h"
-#include "autograd/forward.h"
-#include "autograd/inplace.h"
+#include "autograd/dual.h"
+#include "autograd/outdated.h"
 #include "autograd/pool.h"
 #include "autograd/saved.h"
 #include "autograd/spin.h"
@@ -86,7 +87,7 @@ static grd_tensor *with_history(struct grd_node *node, grd_tensor *saved, uint32
     if (!grd_dtype_carries(saved->dtype))
         return saved;
     if (node->wrapper != NULL)
-        return grd_slices_output(node->wrapper, saved);
+        return grd_copy_slices_output(node->wrapper, saved);
     grd_tensor *t = grd_new_detached(saved);
     return !grd_pending() && grd_give_history(t, grd_node_keep(node), output) && grd_tangent_share(t, saved) ? t : grd_failed;
 }
@@ -151,31 +152,23 @@ bool grd_saved_share(struct grd_node *node, const struct grd_saved *saved, int n
 }
 
 /* ---- Overwritten ------------------------------------------------------------------------------------------------------------- */
-static bool add_outdated(struct grd_rebase *rebase, struct grd_outdated one)
-{
-    if (!grd_reserve(&rebase->outdated, rebase->noutdated + 1, &rebase->outdated_capacity, sizeof one))
-        return false;
-    rebase->outdated[rebase->noutdated++] = one;
-    return true;
-}
-
 /* Adds the tensor in *slot if it was or will be written, or searches its history. Skips a tensor without history or base that only the node owns. */
 static bool look_at(struct grd_node *node, grd_tensor **slot, uint32_t version, const struct grd_storage *written,
-                    struct grd_rebase *rebase)
+                    struct grd_outdated *outdated)
 {
     grd_tensor *t = *slot;
     if (t == NULL)
         return true;
     if (t->storage != written && grd_version_of(t) == version)
-        return grd_rebase_search(rebase, t);
+        return grd_outdated_search_saved(outdated, t);
     if (grd_object_unique(t) && t->autograd == NULL && t->base == NULL)
         return true;
     grd_tensor *alias = grd_new_detached(t);
-    return !grd_pending() && add_outdated(rebase, (struct grd_outdated){node, slot, alias, NULL});
+    return !grd_pending() && grd_outdated_add(outdated, (struct grd_outdated_item){node, slot, alias, NULL});
 }
 
 bool grd_saved_find_outdated(struct grd_node *node, struct grd_saved *saved, int n, const struct grd_storage *written,
-                             struct grd_rebase *rebase)
+                             struct grd_outdated *outdated)
 {
     bool ok = true;
     grd_spin_lock(&node->lock);
@@ -183,24 +176,11 @@ bool grd_saved_find_outdated(struct grd_node *node, struct grd_saved *saved, int
     for (int i = 0; i < n && ok; i++) {
         grd_value *value = &saved[i].value;
         if (value->kind == GRD_KIND_TENSOR && saved[i].output < 0 && !saved[i].borrowed)
-            ok = look_at(node, &value->v.tensor, saved[i].version, written, rebase);
+            ok = look_at(node, &value->v.tensor, saved[i].version, written, outdated);
         grd_tensor **list = (grd_tensor **)(uintptr_t)value->v.tensors.data; /* the array is in the node's block, hence writable */
         for (int64_t k = 0; value->kind == GRD_KIND_TENSORS && k < value->v.tensors.n && ok; k++)
-            ok = look_at(node, &list[k], saved[i].versions[k], written, rebase);
+            ok = look_at(node, &list[k], saved[i].versions[k], written, outdated);
     }
     grd_spin_unlock(&node->lock);
     return ok;
-}
-
-void grd_saved_replace_outdated(struct grd_rebase *rebase)
-{
-    for (int64_t i = 0; i < rebase->noutdated; i++) {
-        struct grd_outdated *one = &rebase->outdated[i];
-        grd_spin_lock(&one->node->lock);
-        if (!one->node->freed) {
-            one->replaced = *one->slot;
-            *one->slot = grd_object_keep(one->alias);
-        }
-        grd_spin_unlock(&one->node->lock);
-    }
 }

@@ -66,11 +66,9 @@ static inline bool grd_saved_begin(struct grd_node *node, const struct grd_saved
     return true;
 }
 
-/* Adds to `rebase` the saved tensors whose storage is about to be written, and those that were written since they were saved. False, with
+/* Adds to `outdated` the saved tensors whose storage is about to be written, and those that were written since they were saved. False, with
  * the error raised, on failure. */
 bool grd_saved_find_outdated(struct grd_node *node, struct grd_saved *saved, int n, const struct grd_storage *written,
-                             struct grd_rebase *rebase);
-/* Replaces the tensors that grd_saved_find_outdated found by their aliases. */
-void grd_saved_replace_outdated(struct grd_rebase *rebase);
+                             struct grd_outdated *outdated);
 
 #endif

@@ -3,31 +3,14 @@
 #define GRD_AUTOGRAD_VARIABLE_H
 
 #include "autograd/node.h"
+#include "autograd/slot.h"
 #include "autograd/spin.h"
 #include "autograd/tangent.h"
 #include "core/dtype.h"
 #include "core/tensor.h"
 
-/* Holds a .grad, which any thread may read and replace at any time. The lock is held only while pointers are exchanged, never while
- * anything is computed or freed. */
-struct grd_grad_slot {
-    grd_tensor *grad; /* owned */
-    struct grd_spin lock;
-};
-
-/* Returns the gradient as a reference owned by the caller, or NULL. */
-grd_tensor *grd_slot_get(struct grd_grad_slot *slot);
-/* Replaces `expected` by `grad`, whose reference it takes, NULL included. Returns false and does nothing if the slot no longer holds `expected`. */
-bool grd_slot_exchange(struct grd_grad_slot *slot, const grd_tensor *expected, grd_tensor *grad);
-
-/* The gradient of a non-leaf tensor after retain_grad(): shared by the tensor and the hook that stores the gradient. */
-struct grd_retained {
-    struct grd_object object;
-    struct grd_grad_slot slot;
-};
-
-/* t->autograd is NULL, or a grd_meta, or the node itself if the tensor is output 0 of that node and needs no other autograd data. */
-struct grd_meta {
+/* t->autograd is NULL, or a grd_autograd_meta, or the node itself if the tensor is output 0 of that node and needs no other autograd data. */
+struct grd_autograd_meta {
     struct grd_object object;
     /* The history. Changed under `lock`, so that a reader takes a reference of the node together with its output. */
     struct grd_node *grad_fn; /* owned */
@@ -48,13 +31,20 @@ static inline struct grd_object *grd_autograd_of(const grd_tensor *t)
     return __atomic_load_n(&t->autograd, __ATOMIC_ACQUIRE);
 }
 
-/* Returns the grd_meta of a tensor, or NULL if it has none. grd_meta_ensure creates it then (NULL, with the error raised, on failure). */
-static inline struct grd_meta *grd_meta_get(const grd_tensor *t)
+/* Returns the grd_autograd_meta of a tensor, or NULL if it has none. grd_autograd_meta_ensure creates it then (NULL, with the error raised, on failure). */
+static inline struct grd_autograd_meta *grd_autograd_meta_get(const grd_tensor *t)
 {
     struct grd_object *object = grd_autograd_of(t);
-    return object != NULL && !grd_node_is(object) ? (struct grd_meta *)object : NULL;
+    return object != NULL && !grd_node_is(object) ? (struct grd_autograd_meta *)object : NULL;
 }
-struct grd_meta *grd_meta_ensure(grd_tensor *t);
+struct grd_autograd_meta *grd_autograd_meta_ensure(grd_tensor *t);
+
+/* Returns what retain_grad() stored for a non-leaf tensor, or NULL. */
+static inline struct grd_retained *grd_retained_of(const struct grd_autograd_meta *meta)
+{
+    return __atomic_load_n(&meta->retained, __ATOMIC_ACQUIRE);
+}
+
 /* Returns the grad_fn and output as recorded, even if the base of a view was written since; owned by the caller, or NULL. */
 struct grd_node *grd_history_of(const grd_tensor *t, uint32_t *ret_output);
 /* Returns the retired node of Note [Replaced histories], owned by the caller, or NULL. */
@@ -65,14 +55,7 @@ static inline bool grd_has_history(const grd_tensor *t)
 {
     const struct grd_object *object = grd_autograd_of(t);
     return object != NULL &&
-           (grd_node_is(object) || __atomic_load_n(&((const struct grd_meta *)object)->grad_fn, __ATOMIC_RELAXED) != NULL);
-}
-
-/* True if tensors of this dtype can have gradients: floating point and complex. */
-static inline bool grd_dtype_carries(uint8_t dtype)
-{
-    uint8_t category = grd_dtype_table[dtype].category;
-    return category == GRD_CATEGORY_FLOAT || category == GRD_CATEGORY_COMPLEX;
+           (grd_node_is(object) || __atomic_load_n(&((const struct grd_autograd_meta *)object)->grad_fn, __ATOMIC_RELAXED) != NULL);
 }
 
 /* True if the tensor requires a gradient. A view does so if its base does. */
@@ -95,26 +78,8 @@ static inline bool grd_give_history(grd_tensor *t, struct grd_node *node, uint32
     return true;
 }
 
-/* The slow path of grd_edge_find: for a leaf, a view, or a tensor that is not output 0 of its node. */
-bool grd_edge_search(grd_tensor *t, struct grd_edge *ret_edge);
-
-/* Writes the edge along which the gradient of `t`, which requires one, flows. The edge owns its node. False, with the error raised and a NULL node,
- * on failure. */
-static inline bool grd_edge_find(grd_tensor *t, struct grd_edge *ret_edge)
-{
-    struct grd_object *object = grd_autograd_of(t);
-    if (t->base != NULL || object == NULL || !grd_node_is(object))
-        return grd_edge_search(t, ret_edge);
-    *ret_edge = (struct grd_edge){grd_object_keep(object), 0};
-    return true;
-}
-
-/* Does what grd_edge_find does for any tensor: the node is NULL if `t` requires no gradient (true), and on failure (false). */
-static inline bool grd_edge_of(grd_tensor *t, struct grd_edge *ret_edge)
-{
-    *ret_edge = (struct grd_edge){NULL, 0};
-    return !grd_needs_grad(t) || grd_edge_find(t, ret_edge);
-}
+/* Returns the AccumulateGrad of a leaf, creating it if there is none. The leaf owns it. NULL, with the error raised, on failure. */
+struct grd_node *grd_accumulator_of(grd_tensor *leaf);
 
 /* True if this thread records operators: grad mode is on and the AUTOGRAD key is not excluded. */
 static inline bool grd_is_recording(void)

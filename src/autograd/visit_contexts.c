@@ -2,6 +2,7 @@
  *
  * A node with one reference is owned by what led to it, so the part of the graph that is visited is a tree. Its nodes wait in a list through
  * `next`: a chain of any length takes constant stack. */
+#include "autograd/hook_list.h"
 #include "autograd/hooks.h"
 #include "autograd/node.h"
 #include "autograd/variable.h"
@@ -37,7 +38,7 @@ int grd_visit_contexts(grd_tensor *t, grd_context_visitor *visit, void *arg)
     if (!grd_given(t, name, "t") || !grd_given_pointer((void *)(uintptr_t)visit, name, "visit") || t->autograd == NULL ||
         !grd_object_unique(t))
         return 0;
-    struct grd_meta *meta = grd_meta_get(t);
+    struct grd_autograd_meta *meta = grd_autograd_meta_get(t);
     struct grd_node *waiting = NULL;
     wait(meta != NULL ? meta->grad_fn : (struct grd_node *)t->autograd, &waiting);
     const int result = meta != NULL && meta->accumulator != NULL ? grd_hooks_visit(&meta->accumulator->hooks, visit, arg) : 0;

@@ -37,4 +37,11 @@ static inline bool grd_check_dtype(grd_dtype dtype)
     return grd_raise(GRD_ERROR_TYPE, "%d is not a dtype", (int)dtype);
 }
 
+/* True if tensors of this dtype can have gradients: floating point and complex. */
+static inline bool grd_dtype_carries(uint8_t dtype)
+{
+    const uint8_t category = grd_dtype_table[dtype].category;
+    return category == GRD_CATEGORY_FLOAT || category == GRD_CATEGORY_COMPLEX;
+}
+
 #endif
